@@ -1,0 +1,1 @@
+"""The words that every room shares: records as received, sealed values, facts, observations."""
