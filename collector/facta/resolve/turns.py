@@ -46,7 +46,7 @@ class Turn:
     @property
     def started_ns(self) -> int:
         """The earliest start that any observer gives; 0 only where none gives one."""
-            return min((s.o.start_ns for s in self.seen if s.o.start_ns), default=0)
+        return min((s.o.start_ns for s in self.seen if s.o.start_ns), default=0)
 
     @property
     def ended_ns(self) -> int:
@@ -172,7 +172,7 @@ def _by_twin(own: list[Seen], union: Union) -> None:
         free = sorted(logged.get(key, ()), key=lambda s: (s.o.start_ns, s.o.id))
         for span in sorted(spans, key=lambda s: (s.o.start_ns, s.o.id)):
             at = span.o.end_ns
-            near = min(free, key=lambda s: (abs(s.o.end_ns - at), s.o.id), default=None)  # noqa: B023  # used at once
+            near = min(free, key=lambda s: (abs(s.o.end_ns - at), s.o.id), default=None)  # used at once
             if near is not None and abs(near.o.end_ns - at) <= _TWIN_NS:
                 free.remove(near)
                 union.join(near.o.id, span.o.id)
