@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 GENERATED = {
+    "docs/conventions.md": ["docs/conventions_table.py"],
     "docs/settings.md": ["-m", "facta.settings"],
     "queries/README.md": ["-m", "facta.store.views"],
 }

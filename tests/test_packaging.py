@@ -15,7 +15,12 @@ PINS = ROOT / "requirements" / "dev.txt"
 UV = Path(sys.executable).with_name("uv")
 ASSETS = ["schema", "queries", "dashboard"]
 # What uv says when a host cannot be reached, which is no fault of the wheel.
-UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Could not connect")
+UNREACHABLE = (
+    "Failed to fetch",
+    "error sending request",
+    "network was disabled",
+    "Network connectivity is disabled",
+)
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

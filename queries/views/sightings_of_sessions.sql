@@ -7,4 +7,4 @@ SELECT session_id, row_key, turn_id, direction, position, item, prefix_hash, kin
 FROM evidence.sightings FINAL
 WHERE tenant = {tenant:String}
   AND session_id = {session_id:String}
-ORDER BY item, position, row_key
+ORDER BY item, length(position), position, row_key

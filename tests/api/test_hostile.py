@@ -17,33 +17,15 @@ CANARY = "canary5d1f"
 
 INJECTIONS = [
     "' OR 1=1 --",
-    "' OR ''='",
     "\\' OR 1=1 --",
     "\\",
     "'; DROP TABLE evidence.sessions; --",
     "') UNION ALL SELECT * FROM ux.summaries --",
-    "{tenant:String}",
-    "{x:Identifier}",
-    "%(tenant)s",
-    "%s%d",
-    "` OR 1=1",
-    '" OR 1=1',
-    "]",
-    "/* */",
-    "--",
-    "#",
-    "\0",
-    "\r\nSET readonly=0",
-    "1; SELECT 1",
-    "file('passwd')",
-    "FORMAT JSON",
-    "INTO OUTFILE 'x'",
-    "SETTINGS readonly=0",
-    "\u2028\u202e\U0001f600",
+    "{tenant:String} {x:Identifier} %(tenant)s %s",
+    '`]" /* */ -- #',
+    "\0\r\n\t\b\f\v\u2028\u202e\U0001f600",
+    "file('x') INTO OUTFILE 'x' FORMAT JSON SETTINGS readonly=0",
     "NULL",
-    "[]",
-    "\\x27 OR 1=1",
-    "\t\b\f\v",
 ]
 
 
@@ -55,25 +37,22 @@ def lists(app: FastAPI) -> Iterator[tuple[str, str]]:
                 yield path, parameter["name"]
 
 
+@pytest.mark.parametrize("text", INJECTIONS)
 def test_no_filter_can_be_broken_out_of(
-    app: FastAPI, client: TestClient, store: EmbeddedStore
+    app: FastAPI, client: TestClient, store: EmbeddedStore, text: str
 ) -> None:
     """A text that is no row's answers with no rows (a time or a cursor with 422), never with all."""
     counted = "SELECT count() AS rows FROM evidence.sessions"
     before = store.query(counted)
-    tried = 0
-    for path, name in lists(app):
-        for text in INJECTIONS:
-            answer = client.get(path, params={name: text})
-            tried += 1
-            if name in {"since", "until", "cursor"}:
-                assert answer.status_code == 422, (path, name, text)
-            elif (path, name) == ("/api/v1/controls", "session_id"):
-                assert answer.status_code == 200
-            else:
-                assert answer.status_code == 200, (path, name, text)
-                assert answer.json()["items"] == [], (path, name, text)
-    assert tried > 50 * len(INJECTIONS)
+    tried = list(lists(app))
+    for path, name in tried:
+        answer = client.get(path, params={name: text})
+        if name in {"since", "until", "cursor"}:
+            assert answer.status_code == 422, (path, name)
+            continue
+        assert answer.status_code == 200, (path, name)
+        assert answer.json()["items"] == [], (path, name)
+    assert len(tried) > 80
     assert store.query(counted) == before
 
 
@@ -96,13 +75,13 @@ class Failing(Store):
     def migrate(self) -> list[str]:
         raise self.error
 
-    def insert(self, table: str, rows: Any) -> None:
+    def insert(self, table: str, rows: Any) -> None:  # noqa: ARG002
         raise self.error
 
-    def query(self, sql: str, params: Any = None) -> list[Row]:
+    def query(self, sql: str, params: Any = None) -> list[Row]:  # noqa: ARG002
         raise self.error
 
-    def truncate(self, table: str) -> None:
+    def truncate(self, table: str) -> None:  # noqa: ARG002
         raise self.error
 
     def ready(self) -> bool:

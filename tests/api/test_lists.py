@@ -38,7 +38,8 @@ def test_a_list_has_every_row_and_an_end(get: Get, path: str, count: int) -> Non
 
 @pytest.mark.parametrize(("path", "count"), LISTS.items())
 def test_pages_of_one_row_are_the_whole_list(get: Get, path: str, count: int) -> None:
-    found, cursor = [], ""
+    found: list[Any] = []
+    cursor: Any = ""
     for _ in range(count):
         answer = get(path, limit=1, cursor=cursor)
         found += answer["items"]
@@ -49,7 +50,8 @@ def test_pages_of_one_row_are_the_whole_list(get: Get, path: str, count: int) ->
 
 @pytest.mark.parametrize("limit", [2, 3, 5])
 def test_pages_of_sightings_end_inside_of_turns_too(get: Get, limit: int) -> None:
-    found, cursor = [], ""
+    found: list[Any] = []
+    cursor: Any = ""
     while cursor is not None:
         answer = get("/sightings", limit=limit, cursor=cursor)
         assert len(answer["items"]) <= limit

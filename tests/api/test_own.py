@@ -4,6 +4,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ import facta
 from facta.api import LedgerStatus, create_app
 from facta.model.metrics import Metrics
 from facta.settings import Settings
+from facta.store import Row
 from facta.store.embedded import EmbeddedStore
 
 
@@ -60,7 +62,12 @@ def test_ready_runs_a_query(
 ) -> None:
     asked = []
     query = store.query
-    monkeypatch.setattr(store, "query", lambda *given: asked.append(given) or query(*given))
+
+    def noted(sql: str) -> list[Row]:
+        asked.append(sql)
+        return query(sql)
+
+    monkeypatch.setattr(store, "query", noted)
     assert client.get("/ready").status_code == 200
     assert len(asked) == 1
     monkeypatch.setattr(store, "query", lambda *_: [])
@@ -123,7 +130,7 @@ def test_over_http(served: str) -> None:
         timeline = http.get("/api/v1/sessions/s-old%2F2/timeline").json()
         assert timeline["session"]["session_id"] == "s-refund"
         pages = 0
-        cursor = ""
+        cursor: Any = ""
         while cursor is not None:
             page = http.get("/api/v1/sightings", params={"limit": 2, "cursor": cursor}).json()
             cursor = page["next_cursor"]

@@ -71,13 +71,16 @@ def _sql_value(name: str, kind: str) -> str:
     return f"'s', unhex(leftPad(hex(toUInt64(length({name}))), 16, '0')), {name}"
 
 
+# In a process of its own: an engine in this one would hold its directory for all other tests.
 _SQL_IN_A_PROCESS = """
-import json, sys
+import sys
 import chdb
-columns, expression = sys.argv[1:3]
-query = f"SELECT hex(row) AS r, lower(hex(SHA256(concat(char(0), row)))) AS l FROM (SELECT {expression} AS row FROM input)"
-source = f"(SELECT {columns} FROM file(\'{sys.argv[3]}\', JSONEachRow, \'{sys.argv[4]}\'))"
-print(chdb.query(query.replace("FROM input", "FROM " + source), "JSONCompactEachRow"))
+print(chdb.query(sys.argv[1], "JSONCompactEachRow"))
+"""
+_QUERY = """
+SELECT hex(row), lower(hex(SHA256(concat(char(0), row))))
+FROM (SELECT place, {row} AS row FROM (SELECT place, {columns} FROM file('{file}', JSONEachRow, '{types}')))
+ORDER BY place
 """
 
 
@@ -85,15 +88,17 @@ def _in_sql(cases: list[tuple[Observation, int]], path: Path) -> list[tuple[str,
     """(row, leaf) of each case as ClickHouse makes them, in a process of its own."""
     names = [(name, kind) for name, kind in COLUMNS] + [("received_ns", "i")]
     with path.open("w") as stream:
-        for obs, received_ns in cases:
+        for place, (obs, received_ns) in enumerate(cases):
             row = {n: getattr(obs, n) for n, _ in COLUMNS} | {"received_ns": received_ns}
             row = {n: v.encode().hex() if isinstance(v, str) else v for n, v in row.items()}
-            stream.write(json.dumps(row | {"body": obs.body.hex()}) + "\n")
+            stream.write(json.dumps(row | {"body": obs.body.hex(), "place": place}) + "\n")
     columns = ", ".join(n if kind == "i" else f"unhex({n}) AS {n}" for n, kind in names)
     types = ", ".join(f"{n} {'Int64' if kind == 'i' else 'String'}" for n, kind in names)
+    types += ", place UInt32"
     row_sql = f"concat(char(1), {', '.join(_sql_value(n, kind) for n, kind in names)})"
+    query = _QUERY.format(row=row_sql, columns=columns, file=path, types=types)
     ran = subprocess.run(
-        [sys.executable, "-c", _SQL_IN_A_PROCESS, columns, row_sql, path, types],
+        [sys.executable, "-c", _SQL_IN_A_PROCESS, query],
         capture_output=True,
         text=True,
         check=True,

@@ -38,7 +38,7 @@ SWAP_LEAVES = SWAP.replace("rows", "leaves")
 @pytest.mark.parametrize(
     ("file", "statement", "found"),
     [
-        (1, "UPDATE rows SET row = row || x'00' WHERE seq = 7", "seq 7: its row does not have its leaf's hash"),
+        (1, "UPDATE rows SET row = CAST(row || x'00' AS BLOB) WHERE seq = 7", "seq 7: its row does not have its leaf's hash"),
         (2, "UPDATE rows SET row = x'' WHERE seq = 12", "seq 12: its row does not have its leaf's hash"),
         (1, "DELETE FROM rows WHERE seq = 3", "seq 3: its row is missing"),
         (1, SWAP, "seq 4: its row does not have its leaf's hash"),

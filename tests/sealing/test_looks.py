@@ -185,7 +185,7 @@ READABLE = [
     (
         "encrypted_content",
         "reasoning",
-        "先查询订单，然后检查政策是否允许退款，再决定是否退款给用户，最后告诉用户结果，这里写得更长一些以便超过四十个字。",
+        "先查询订单" * 12,
     ),
     ("signature", "thinking", "reasoning_content"),
     ("signature", "thinking", "rs_0a1b2c3d4e5f60718293a4b5c6d7e8f900112233445566778899"),

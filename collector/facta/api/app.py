@@ -3,7 +3,7 @@
 from fastapi import Depends, FastAPI, Response
 
 import facta
-from facta.api import errors, models, own, routes
+from facta.api import doctor, errors, models, own, routes
 from facta.api.access import Access
 from facta.api.own import ReadStatus
 from facta.api.tokens import Tokens
@@ -45,7 +45,8 @@ def create_app(
     app.state.ledger_status = ledger_status
     errors.install(app)
     app.include_router(own.router)
-    app.include_router(routes.router, responses=_PROBLEMS, dependencies=[Depends(_not_to_be_kept)])
+    for lists in (routes.router, doctor.router):
+        app.include_router(lists, responses=_PROBLEMS, dependencies=[Depends(_not_to_be_kept)])
     return app
 
 

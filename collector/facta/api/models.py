@@ -322,3 +322,19 @@ class Problem(BaseModel):
 
     error: str
     fields: list[str] = []
+
+
+class Finding(BaseModel):
+    """Something that is wrong with what arrives; `subject` is the service or scope it is about."""
+
+    check: str
+    subject: str = ""
+    count: int = 0
+    what: str
+    hint: str
+
+
+class Findings(BaseModel):
+    """All findings; empty when nothing is wrong."""
+
+    items: list[Finding]

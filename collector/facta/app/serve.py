@@ -5,6 +5,7 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -111,14 +112,11 @@ class Collector:
             self._facta.close()
 
 
-def up(settings: Settings, *, dashboard: bool) -> int:
-    """Serve until a signal; the exit code (design section 6)."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    _quiet_libraries()
+def up(
+    settings: Settings, *, dashboard: bool, then: Callable[[Collector], None] | None = None
+) -> int:
+    """Serve until a signal; the exit code. `then` runs beside, once it serves."""
+    start_logging(settings)
     collector = open_collector(settings)
     if isinstance(collector, int):
         return collector
@@ -128,6 +126,8 @@ def up(settings: Settings, *, dashboard: bool) -> int:
         _announce(at, settings)
         if dashboard:
             pages.append(start_dashboard(at, settings))
+        if then is not None:
+            threading.Thread(target=then, args=(at,), daemon=True).start()
 
     try:
         asyncio.run(collector.serve(ready))
@@ -173,8 +173,13 @@ def _announce(at: Collector, settings: Settings) -> None:
         say("no tokens: everybody on this machine may send and read everything")
 
 
-def _quiet_libraries() -> None:
-    """Debug lines of libraries could hold what they carry; ours never do."""
+def start_logging(settings: Settings) -> None:
+    """Our lines to stderr. Debug lines of libraries could hold what they carry; ours never do."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=settings.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
     for name in (
         "uvicorn",
         "asyncio",

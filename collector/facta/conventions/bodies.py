@@ -97,6 +97,8 @@ def _settings(body: Shape, turn: Turn) -> None:
 def read_response(value: Value, turn: Turn, marks: Marks) -> bool:
     """Read a provider's response body into `turn`; False where it is none."""
     body, cut = load(value)
+    if isinstance(body, list):
+        body = _streamed(body)
     if not isinstance(body, dict):
         return False
     output = _output(body, marks)
@@ -114,6 +116,24 @@ def read_response(value: Value, turn: Turn, marks: Marks) -> bool:
     _read_usage(body, turn)
     _finish(body, turn)
     return True
+
+
+def _streamed(chunks: list[Value]) -> Value:
+    """Gemini's streamed chunks as one response: all parts in order, the rest as the last one has it."""
+    whole: Shape = {}
+    parts: list[Value] = []
+    for chunk in chunks:
+        candidates = chunk.get("candidates") if isinstance(chunk, dict) else None
+        if not isinstance(chunk, dict) or not isinstance(candidates, list):
+            return None
+        whole |= chunk
+        for candidate in candidates:
+            content = candidate.get("content") if isinstance(candidate, dict) else None
+            if isinstance(content, dict) and isinstance(content.get("parts"), list):
+                parts += content["parts"]  # type: ignore[arg-type]
+    return (
+        {**whole, "candidates": [{"content": {"role": "model", "parts": parts}}]} if parts else None
+    )
 
 
 def _output(body: Shape, marks: Marks) -> list[Item] | None:

@@ -38,7 +38,11 @@ def facts(record: Record, attrs: Attrs) -> list[Fact]:
     told = genai.facts(record, attrs)
     for one in told:
         if isinstance(one.body, Turn) and one.body.role == "whole":
-            one.body.flags.append("twin")
+            # They repeat what the stream tells, and a request's event adds nothing to it.
+            if one.body.output is None and not one.body.response_id:
+                one.body.role, one.observer = "aggregate", "later_request"
+            else:
+                one.body.flags.append("twin")
     return told
 
 

@@ -167,14 +167,24 @@ def call_of(record: Record, attrs: Attrs) -> Call:
     """A call from the attributes of its tool span."""
     marks = record.marks
     arguments = _first(
-        attrs, "gen_ai.tool.call.arguments", "tool_arguments", "traceloop.entity.input", "input"
+        attrs,
+        "gen_ai.tool.call.arguments",
+        "tool_arguments",
+        "traceloop.entity.input",
+        "input-json",
+        "input",
     )
     result = _first(
-        attrs, "gen_ai.tool.call.result", "tool_response", "traceloop.entity.output", "output"
+        attrs,
+        "gen_ai.tool.call.result",
+        "tool_response",
+        "traceloop.entity.output",
+        "output-json",
+        "output",
     )
     failed = record.status == STATUS_ERROR or "error.type" in attrs
     return Call(
-        call_id=clean_id(attrs.get("gen_ai.tool.call.id"), marks),
+        call_id=clean_id(_first(attrs, "gen_ai.tool.call.id", "gen_ai.tool.call_id"), marks),
         tool=marks.render(text_of(_first(attrs, "gen_ai.tool.name", "traceloop.entity.name"))),
         arguments=None if arguments is None else marks.render(text_of(arguments)),
         result=None if result is None else marks.render(unquoted(record, result)),

@@ -1,6 +1,6 @@
 """Facta's own attributes, which anybody may set: sightings that were hashed in the agent's process.
 
-`facta.sealed.sightings` and `facta.ux.reasoning_summary` are JSON arrays as design section 6 names
+`facta.sealed.sightings` and `facta.ux.reasoning_summary` are JSON arrays as the read API names
 them; an entry that is not of that form is passed over.
 """
 

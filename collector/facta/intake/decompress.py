@@ -142,6 +142,8 @@ def _expand(pieces: Iterator[bytes], coding: str, output: _Output) -> str:
     piece = next(pieces, b"")
     if not piece:
         return ""
+    if len(piece) == 1:
+        piece += next(pieces, b"")
     make = _maker(coding, piece)
     for _ in range(_MEMBERS):
         member = make()

@@ -43,11 +43,12 @@ def decode(body: bytes, signal: Signal, limits: Limits) -> Batch:
             return _at_once(orjson.loads(body), signal, limits)
         except (orjson.JSONDecodeError, Refused):
             pass
-    outline = Outline(body, limits.records)
+    allowance = Allowance(limits)
+    outline = Outline(body, limits.records, allowance.steps)
     _split(outline, signal)
     if signal == "traces":
-        return assemble(outline, _Spans(), "span", limits)
-    return assemble(outline, _LogRecords(), "log record", limits)
+        return assemble(outline, _Spans(), "span", allowance)
+    return assemble(outline, _LogRecords(), "log record", allowance)
 
 
 def _at_once(request: Any, signal: Signal, limits: Limits) -> Batch:
@@ -81,11 +82,12 @@ def _split(outline: Outline, signal: Signal) -> None:
     if data[at : at + 1] != b"{":
         raise DecodeFailed("The body is not a JSON object.")
     try:
-        at = skip_space(data, members(data, at, splitter.request))
-        if at < len(data):
-            raise Damaged(at)
+        at = skip_space(data, members(data, at, splitter.request, outline.steps))
     except Damaged as damage:
-        outline.broken(damage.at)
+        outline.broken(damage)
+    else:
+        if at < len(data):
+            outline.broken(Damaged(at))
 
 
 class _Splitter:
@@ -95,13 +97,14 @@ class _Splitter:
         self._outline = outline
         self._data = outline.data
         resources, self._scopes, self._records = _NAMES[signal]
-        self.request: dict[str, Handler] = {
-            resources: lambda at: entries(self._data, at, self._resource)
-        }
+        self.request: dict[str, Handler] = {resources: lambda at: self._entries(at, self._resource)}
+
+    def _entries(self, at: int, handler: Handler) -> int:
+        return entries(self._data, at, handler, self._outline.steps)
 
     def _kept(self, part: ResourcePart | ScopePart, name: str) -> Handler:
         def keep(at: int) -> int:
-            end = value_end(self._data, at)
+            end = value_end(self._data, at, self._outline.steps)
             setattr(part, name, self._data[at:end])
             return end
 
@@ -113,9 +116,9 @@ class _Splitter:
         handlers: dict[str, Handler] = {
             "resource": self._kept(part, "resource"),
             "schemaUrl": self._kept(part, "schema_url"),
-            self._scopes: lambda at: entries(self._data, at, lambda at: self._scope(part, at)),
+            self._scopes: lambda at: self._entries(at, lambda at: self._scope(part, at)),
         }
-        return members(self._data, at, handlers)
+        return members(self._data, at, handlers, self._outline.steps)
 
     def _scope(self, resource: ResourcePart, at: int) -> int:
         part = ScopePart()
@@ -125,12 +128,12 @@ class _Splitter:
             "schemaUrl": self._kept(part, "schema_url"),
             self._records: lambda at: self._record_list(part, at),
         }
-        return members(self._data, at, handlers)
+        return members(self._data, at, handlers, self._outline.steps)
 
     def _record_list(self, part: ScopePart, at: int) -> int:
         beyond: list[int] = []
         try:
-            end = entries(self._data, at, lambda at: self._record(part, at, beyond))
+            end = self._entries(at, lambda at: self._record(part, at, beyond))
         except Damaged:
             if beyond:
                 self._outline.beyond(beyond[0], len(self._data))
@@ -142,7 +145,7 @@ class _Splitter:
     def _record(self, part: ScopePart, at: int, beyond: list[int]) -> int:
         end = len(self._data)
         try:
-            end = value_end(self._data, at)
+            end = value_end(self._data, at, self._outline.steps)
         finally:
             # A record that breaks off is a record too: its ids often come first.
             if self._outline.room():

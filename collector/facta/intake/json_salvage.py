@@ -129,7 +129,7 @@ class _Salvage:
             def keep(at: int) -> int:
                 # What breaks off is kept too: the first entries of a list may be whole.
                 self.found[name] = raw[at:]
-                end = value_end(raw, at)
+                end = value_end(raw, at, self._allowance.steps)
                 self.found[name] = raw[at:end]
                 return end
 
@@ -141,10 +141,10 @@ class _Salvage:
             return
         try:
             if raw:
-                members(raw, 0, {name: keeper(name) for name in names})
+                members(raw, 0, {name: keeper(name) for name in names}, self._allowance.steps)
         except Damaged as damage:
             self.damaged = True
-            self.notes.add(BREAKS_OFF, self._place, raw[damage.at :])
+            self.notes.add(damage.reason, self._place, raw[damage.at :])
 
     def reader(self, convert: Callable[[Any], T]) -> Callable[[bytes], T]:
         """`convert` after parsing."""
@@ -227,7 +227,7 @@ class _Salvage:
         beyond = [0, 0]
 
         def hold(at: int) -> int:
-            end = value_end(raw, at)
+            end = value_end(raw, at, self._allowance.steps)
             if len(kept) < keep:
                 kept.append(raw[at:end])
             else:
@@ -236,9 +236,9 @@ class _Salvage:
             return end
 
         try:
-            entries(raw, 0, hold)
+            entries(raw, 0, hold, self._allowance.steps)
         except Damaged as damage:
-            self.notes.add(BREAKS_OFF, self._at(name), raw[damage.at :])
+            self.notes.add(damage.reason, self._at(name), raw[damage.at :])
         if beyond[0]:
             self.notes.over(keep, self._at(name), beyond[0], memoryview(raw)[beyond[1] :])
         return kept

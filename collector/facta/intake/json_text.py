@@ -12,10 +12,12 @@ from typing import Any
 import orjson
 
 from facta.intake.errors import Refused
-from facta.intake.wire import Damaged
+from facta.intake.wire import Damaged, Steps
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _SCALAR = re.compile(rb"[^\s,\]}\[{\":]+")
+# A few thousand at a time: the parser's other threads get their turn in between.
+_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.){0,4096}+[^\"\\]*+", re.DOTALL)
 _BRACKET = re.compile(rb"[\"\[\]{}]")
 _QUOTE, _BACKSLASH, _COMMA, _COLON = b'"\\,:'
 _OPEN, _CLOSE = b"[{", b"]}"
@@ -33,19 +35,22 @@ def skip_space(data: bytes, at: int) -> int:
 
 def string_end(data: bytes, at: int) -> int:
     """Where the string that begins at `at` ends; raises Damaged."""
-    quote = at
+    begin = at
+    at += 1
     while True:
-        quote = data.find(b'"', quote + 1)
+        quote = data.find(b'"', at)
         if quote < 0:
-            raise Damaged(at)
-        before = quote - 1
-        while data[before] == _BACKSLASH:
-            before -= 1
-        if (quote - before) & 1:
+            raise Damaged(begin)
+        if quote == at or data[quote - 1] != _BACKSLASH:
             return quote + 1
+        # Whether that quote is escaped, only counting the escapes before it tells.
+        match = _ESCAPES.match(data, at)
+        if not match or match.end() == at:
+            raise Damaged(begin)
+        at = match.end()
 
 
-def value_end(data: bytes, at: int) -> int:
+def value_end(data: bytes, at: int, steps: Steps) -> int:
     """Where the value that begins at `at` ends; raises Damaged. Its inside is not checked."""
     if at >= len(data):
         raise Damaged(at)
@@ -53,19 +58,22 @@ def value_end(data: bytes, at: int) -> int:
     if first == _QUOTE:
         return string_end(data, at)
     if first in _OPEN:
-        return _bracket_end(data, at)
+        return _bracket_end(data, at, steps)
     match = _SCALAR.match(data, at)
     if not match:
         raise Damaged(at)
     return match.end()
 
 
-def _bracket_end(data: bytes, at: int) -> int:
+def _bracket_end(data: bytes, at: int, steps: Steps) -> int:
     begin, depth = at, 0
     while True:
         match = _BRACKET.search(data, at)
         if not match:
             raise Damaged(begin)
+        steps.left -= 1
+        if steps.left < 0:
+            raise steps.spent(begin)
         at = match.end()
         found = data[at - 1]
         if found == _QUOTE:
@@ -78,12 +86,15 @@ def _bracket_end(data: bytes, at: int) -> int:
                 return at
 
 
-def members(data: bytes, at: int, handlers: dict[str, Handler]) -> int:
+def members(data: bytes, at: int, handlers: dict[str, Handler], steps: Steps) -> int:
     """Walk the object at `at`: a handler for each known key, the rest skipped. Returns its end."""
     if data[at : at + 1] != b"{":
-        return value_end(data, at)
+        return value_end(data, at, steps)
     at = skip_space(data, at + 1)
     while at < len(data) and data[at] != _MAP_END:
+        steps.left -= 1
+        if steps.left < 0:
+            raise steps.spent(at)
         if data[at] != _QUOTE:
             raise Damaged(at)
         end = string_end(data, at)
@@ -92,16 +103,19 @@ def members(data: bytes, at: int, handlers: dict[str, Handler]) -> int:
         if data[at : at + 1] != b":":
             raise Damaged(at)
         at = skip_space(data, at + 1)
-        at = _after_comma(data, handler(at) if handler else value_end(data, at), _MAP_END)
+        at = _after_comma(data, handler(at) if handler else value_end(data, at, steps), _MAP_END)
     return _closed(data, at)
 
 
-def entries(data: bytes, at: int, handler: Handler) -> int:
+def entries(data: bytes, at: int, handler: Handler, steps: Steps) -> int:
     """Walk the list at `at`: the handler for each entry. Returns its end."""
     if data[at : at + 1] != b"[":
-        return value_end(data, at)
+        return value_end(data, at, steps)
     at = skip_space(data, at + 1)
     while at < len(data) and data[at] != _LIST_END:
+        steps.left -= 1
+        if steps.left < 0:
+            raise steps.spent(at)
         at = _after_comma(data, handler(at), _LIST_END)
     return _closed(data, at)
 

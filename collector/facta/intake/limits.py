@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from facta.intake.errors import Refused
+from facta.intake.wire import Steps
 
 MEBIBYTE = 1024 * 1024
 _NOTES = 10_000
@@ -17,7 +18,9 @@ class Limits:
     `attributes`: of one span, event, log record, scope or resource. `events`: events of a span, and
     links likewise. `nesting`: arrays and maps around a value. `key`: characters of an attribute
     key. `values`: attributes and nested values of a request together, which bounds the memory that
-    a body of tiny values can take. `threads`: for bodies up to 1 MiB; larger ones queue for two
+    a body of tiny values can take. `steps`: fields or JSON tokens looked at one by one, which bounds
+    the time that a body of tiny or broken pieces can take; what lies beyond is refused unseen.
+    `threads`: for bodies up to 1 MiB; larger ones queue for two
     threads of their own. `read_seconds`: time that a sender has for its body.
     """
 
@@ -28,6 +31,7 @@ class Limits:
     nesting: int = 64
     key: int = 65_536
     values: int = 4_000_000
+    steps: int = 16_000_000
     threads: int = 16
     read_seconds: float = 120.0
 
@@ -40,7 +44,7 @@ class Allowance:
     by one.
     """
 
-    __slots__ = ("limits", "notes", "repeated", "strict", "values")
+    __slots__ = ("limits", "notes", "repeated", "steps", "strict", "values")
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -48,6 +52,7 @@ class Allowance:
         self.strict = True
         self.repeated = 0
         self.notes = _NOTES
+        self.steps = Steps(limits.steps)
 
     def take(self, count: int) -> None:
         """Count `count` values; raises Refused when the request has no more of them."""

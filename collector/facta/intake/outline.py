@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from facta.intake.errors import DecodeFailed, RecordRefused, Refused, refusal
-from facta.intake.limits import Allowance, Limits
+from facta.intake.limits import Allowance
+from facta.intake.wire import Damaged, Steps
 from facta.model.records import Attributes, Batch, Record, Refusal, Scope, Value
 
 # A record or attribute over this size is read field by field, counting: parsers that build first
@@ -45,6 +46,7 @@ class Outline:
 
     data: bytes
     limit: int
+    steps: Steps
     parts: list[ResourcePart] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     found: int = 0
@@ -64,12 +66,12 @@ class Outline:
         reason = f"over the limit of {self.limit} records in a request"
         self.refusals.append(refusal(reason, "body", memoryview(self.data)[first:end]))
 
-    def broken(self, at: int) -> None:
-        """Note that nothing can be found from `at` on."""
+    def broken(self, damage: Damaged) -> None:
+        """Note that nothing more can be found. The innermost of nested parts says so first."""
         if not self.damaged:
             self.damaged = True
-            raw = memoryview(self.data)[at:]
-            self.refusals.append(refusal("the encoding breaks off", "body", raw))
+            raw = memoryview(self.data)[damage.at :]
+            self.refusals.append(refusal(damage.reason, "body", raw))
 
 
 class Encoding(Protocol):
@@ -87,10 +89,9 @@ class Encoding(Protocol):
         """A record without what cannot be read of it; raises RecordRefused."""
 
 
-def assemble(outline: Outline, encoding: Encoding, noun: str, limits: Limits) -> Batch:
+def assemble(outline: Outline, encoding: Encoding, noun: str, allowance: Allowance) -> Batch:
     """Read the records of an outline. Raises DecodeFailed when nothing of a body can be read."""
     batch = Batch(refusals=outline.refusals, rejected=outline.rejected)
-    allowance = Allowance(limits)
     damaged = outline.damaged
     index = -1
     for resource in outline.parts:
@@ -145,7 +146,10 @@ class Notes:
         if self._allowance.notes:
             self._allowance.notes -= 1
             self._found.append(refusal(reason, f"{self._owner} {place}".strip(), raw))
-            return
+        else:
+            self._together(raw)
+
+    def _together(self, raw: bytes | memoryview) -> None:
         self._more += 1
         self._size += len(raw)
         self._digest.update(raw)
@@ -179,6 +183,9 @@ class Notes:
         kept: Attributes = []
         nothing: tuple[str, Value] = ("", None)
         for index, raw in enumerate(raws):
+            if not self._allowance.values:
+                self._together(raw)
+                continue
             pair = self.attempt(f"{place} {index}".strip(), raw, reading, nothing)
             if pair is not nothing:
                 kept.append(pair)

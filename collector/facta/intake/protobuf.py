@@ -29,11 +29,12 @@ def decode(body: bytes, signal: Signal, limits: Limits) -> Batch:
 
     Raises DecodeFailed when nothing in the body can be decoded.
     """
-    outline = Outline(body, limits.records)
+    allowance = Allowance(limits)
+    outline = Outline(body, limits.records, allowance.steps)
     _split_request(outline)
     if signal == "traces":
-        return assemble(outline, _Spans(), "span", limits)
-    return assemble(outline, _LogRecords(), "log record", limits)
+        return assemble(outline, _Spans(), "span", allowance)
+    return assemble(outline, _LogRecords(), "log record", allowance)
 
 
 # The same field numbers hold for traces and logs, on each of the levels above a record.
@@ -43,20 +44,20 @@ _OWNER, _PARTS, _SCHEMA_URL = 1, 2, 3
 def _split_request(outline: Outline) -> None:
     end = len(outline.data)
     try:
-        for number, kind, start, stop in fields(outline.data, 0, end):
+        for number, kind, start, stop in fields(outline.data, 0, end, outline.steps):
             if number == 1 and kind == BYTES:
                 _split_resource(outline, start, stop)
     except Damaged as damage:
         if damage.number == 1:
             _split_resource(outline, damage.start, end)
-        outline.broken(damage.at)
+        outline.broken(damage)
 
 
 def _split_resource(outline: Outline, at: int, end: int) -> None:
     part = ResourcePart()
     outline.parts.append(part)
     try:
-        for number, kind, start, stop in fields(outline.data, at, end):
+        for number, kind, start, stop in fields(outline.data, at, end, outline.steps):
             if kind != BYTES:
                 continue
             if number == _OWNER:
@@ -69,7 +70,7 @@ def _split_resource(outline: Outline, at: int, end: int) -> None:
     except Damaged as damage:
         if damage.number == _PARTS:
             _split_scope(outline, part, damage.start, end)
-        outline.broken(damage.at)
+        outline.broken(damage)
 
 
 def _split_scope(outline: Outline, resource: ResourcePart, at: int, end: int) -> None:
@@ -77,7 +78,7 @@ def _split_scope(outline: Outline, resource: ResourcePart, at: int, end: int) ->
     resource.scopes.append(part)
     beyond = 0
     try:
-        for number, kind, start, stop in fields(outline.data, at, end):
+        for number, kind, start, stop in fields(outline.data, at, end, outline.steps):
             if kind != BYTES:
                 continue
             if number == _PARTS:
@@ -92,7 +93,7 @@ def _split_scope(outline: Outline, resource: ResourcePart, at: int, end: int) ->
     except Damaged as damage:
         if damage.number == _PARTS and outline.room():
             part.records.append((damage.start, end))
-        outline.broken(damage.at)
+        outline.broken(damage)
     if beyond:
         outline.beyond(beyond, end)
 

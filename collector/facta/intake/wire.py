@@ -21,16 +21,32 @@ Field = tuple[int, int, int, int]
 
 
 class Damaged(Exception):  # noqa: N818 - a statement about the bytes
-    """The encoding breaks off at offset `at`.
+    """Nothing can be read from offset `at` on; `reason` says why.
 
     When a length points beyond the end, `number` is its field and `start` where its content begins.
     """
 
-    def __init__(self, at: int, number: int = 0, start: int = 0) -> None:
-        super().__init__("the encoding breaks off")
+    def __init__(
+        self, at: int, number: int = 0, start: int = 0, reason: str = "the encoding breaks off"
+    ) -> None:
+        super().__init__(reason)
         self.at = at
         self.number = number
         self.start = start
+        self.reason = reason
+
+
+class Steps:
+    """How many more fields or tokens of a request are looked at: a bound on the time it takes."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spent(self, at: int) -> Damaged:
+        """What to raise at `at` when none is left."""
+        return Damaged(at, reason="over the limit of steps for a request, not looked at")
 
 
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -59,10 +75,13 @@ def double(value: int) -> float:
     return number
 
 
-def fields(data: bytes, at: int, end: int) -> Iterator[Field]:
+def fields(data: bytes, at: int, end: int, steps: Steps) -> Iterator[Field]:
     """The fields between `at` and `end`, groups left out; raises Damaged where they break off."""
     while at < end:
         begin = at
+        steps.left -= 1
+        if steps.left < 0:
+            raise steps.spent(begin)
         tag = data[at]
         at += 1
         if tag >= _MORE:
@@ -159,13 +178,13 @@ class Message:
         return b"" if self.damage is None else self.data[self.damage.at : self.end]
 
 
-def message(data: bytes, at: int, end: int, repeated: dict[int, int]) -> Message:
+def message(data: bytes, at: int, end: int, repeated: dict[int, int], steps: Steps) -> Message:
     """Collect the fields between `at` and `end`. `repeated` gives the repeated fields, and of how
     many entries of each the places are held.
     """
     found = Message(data, at, end, repeated={number: [] for number in repeated})
     try:
-        for number, kind, value, stop in fields(data, at, end):
+        for number, kind, value, stop in fields(data, at, end, steps):
             if kind == BYTES and number in repeated:
                 entries = found.repeated[number]
                 if len(entries) < repeated[number]:

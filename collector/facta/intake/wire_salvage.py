@@ -121,9 +121,9 @@ class _Salvage:
         return self._collect(self.raw, "", keep)
 
     def _collect(self, raw: bytes, place: str, keep: dict[int, int]) -> Message:
-        found = collect(raw, 0, len(raw), keep)
+        found = collect(raw, 0, len(raw), keep, self.allowance.steps)
         if found.damage:
-            self.notes.add(BREAKS_OFF, place, found.rest())
+            self.notes.add(found.damage.reason, place, found.rest())
         return found
 
     def text(self, found: Message, number: int, place: str) -> str:
@@ -168,11 +168,25 @@ class _Salvage:
     def links(self, found: Message) -> list[tuple[str, str]]:
         raws = (found.data[start:end] for start, end in found.repeated[13])
         kept = [
-            self.notes.attempt(f"link {index}", raw, _link, ("", ""))
+            self.notes.attempt(f"link {index}", raw, self._link, ("", ""))
             for index, raw in enumerate(raws)
         ]
         self._over(found, 13, "links", self.allowance.limits.events)
         return [link for link in kept if link[0]]
+
+    def _link(self, raw: bytes) -> tuple[str, str]:
+        found = self._whole(raw, 0, len(raw))
+        trace_id = readable_id(found.bytes_at(1), TRACE_ID)
+        span_id = readable_id(found.bytes_at(2), SPAN_ID)
+        if not trace_id or not span_id:
+            raise Refused(NO_IDS)
+        return trace_id, span_id
+
+    def _whole(self, raw: bytes, at: int, end: int) -> Message:
+        found = collect(raw, at, end, {}, self.allowance.steps)
+        if found.damage:
+            raise Refused(found.damage.reason)
+        return found
 
     def _over(self, found: Message, number: int, what: str, limit: int) -> None:
         if number in found.beyond:
@@ -185,7 +199,7 @@ class _Salvage:
         return self._pair(raw, 0, len(raw), 0)
 
     def _pair(self, raw: bytes, at: int, end: int, depth: int) -> tuple[str, Value]:
-        found = _whole(raw, at, end)
+        found = self._whole(raw, at, end)
         key = self.allowance.key(utf8(found.bytes_at(1) or b""))
         place = found.last.get((2, BYTES))
         return key, None if place is None else self._value(raw, *place, depth)
@@ -198,18 +212,18 @@ class _Salvage:
         # Of a oneof the last field counts; the numbers are AnyValue's.
         value: Value = None
         try:
-            for number, kind, start, stop in fields(raw, at, end):
+            for number, kind, start, stop in fields(raw, at, end, self.allowance.steps):
                 reader = _READERS.get((number, kind))
                 if reader:
                     value = reader(self, raw, start, stop, depth)
-        except Damaged:
-            raise Refused(BREAKS_OFF) from None
+        except Damaged as damage:
+            raise Refused(damage.reason) from None
         return value
 
     def _list(self, raw: bytes, at: int, end: int, depth: int) -> Value:
         depth = self.allowance.enter(depth)
         entries: list[Value] = []
-        for number, kind, start, stop in fields(raw, at, end):
+        for number, kind, start, stop in fields(raw, at, end, self.allowance.steps):
             if number == 1 and kind == BYTES:
                 self.allowance.take(1)
                 entries.append(self._value(raw, start, stop, depth))
@@ -219,7 +233,7 @@ class _Salvage:
         depth = self.allowance.enter(depth)
         entries: dict[str, Value] = {}
         count = 0
-        for number, kind, start, stop in fields(raw, at, end):
+        for number, kind, start, stop in fields(raw, at, end, self.allowance.steps):
             if number == 1 and kind == BYTES:
                 self.allowance.take(1)
                 count += 1
@@ -245,19 +259,3 @@ _READERS: dict[tuple[int, int], _Reader] = {
 
 def _string_table() -> Value:
     raise Refused(STRING_TABLE)
-
-
-def _whole(raw: bytes, at: int, end: int) -> Message:
-    found = collect(raw, at, end, {})
-    if found.damage:
-        raise Refused(BREAKS_OFF)
-    return found
-
-
-def _link(raw: bytes) -> tuple[str, str]:
-    found = _whole(raw, 0, len(raw))
-    trace_id = readable_id(found.bytes_at(1), TRACE_ID)
-    span_id = readable_id(found.bytes_at(2), SPAN_ID)
-    if not trace_id or not span_id:
-        raise Refused(NO_IDS)
-    return trace_id, span_id

@@ -66,5 +66,7 @@ class Lock:
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let another process have the directory."""
-        os.close(self._descriptor)
+        """Let another process have the directory; once is enough."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1

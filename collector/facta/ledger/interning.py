@@ -2,7 +2,7 @@
 
 A list of items is kept as a chain: each link names its parent link and one item, by hash. A request
 that repeats n items and adds two therefore adds two links, whatever n is, and its last link commits
-to the whole list (the rolling prefix hash of design section 4).
+to the whole list (a rolling prefix hash).
 """
 
 import hashlib
@@ -119,10 +119,10 @@ class Interning:
         return out
 
     def items(self, items: list[Item] | None) -> dict[str, object] | None:
-        """A list of items as the head of its chain, with the counts of items and parts."""
+        """A list of items as the head of its chain, with its counts."""
         if items is None:
             return None
-        head, parts = ROOT, 0
+        head, parts, sealed = ROOT, 0, 0
         for item in items:
             shape: dict[str, object] = {
                 "role": item.role,
@@ -137,7 +137,8 @@ class Interning:
             link = Object(head, "link", bytes.fromhex(parent or "") + bytes.fromhex(name))
             self.objects.setdefault((head, "link"), link)
             parts += len(item.parts)
-        return {"head": head, "n": len(items), "parts": parts}
+            sealed += sum(len(part.sealed) for part in item.parts)
+        return {"head": head, "n": len(items), "parts": parts, "sealed": sealed}
 
     def body(self, fact: Fact) -> dict[str, object]:
         """The body of a fact's observation."""

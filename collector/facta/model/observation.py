@@ -67,7 +67,7 @@ class Append:
 
 
 def salt_of(tenant_key: bytes, sha256: str) -> str:
-    """The salt of a content, 32 hex digits: the same content has the same salt (design section 4)."""
+    """The salt of a content, 32 hex digits: the same content has the same salt."""
     return hmac.new(tenant_key, bytes.fromhex(sha256), hashlib.sha256).hexdigest()[:32]
 
 

@@ -16,7 +16,7 @@ SealedBy = Literal["place", "known", "structure", "shape"]
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """One sighting's facts about a sealed value (design section 4).
+    """One sighting's facts about a sealed value.
 
     `kind` says what it is (openai.reasoning, openai.compaction, anthropic.signature,
     anthropic.redacted_thinking, gemini.thought_signature, bedrock.reasoning, xai.reasoning,

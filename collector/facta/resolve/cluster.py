@@ -55,6 +55,7 @@ class Cluster:
         self.works: dict[str, Work] = {}
         self.turn_at: dict[tuple[str, str], Turn] = {}
         self.call_at: dict[tuple[str, str], tuple[Call, Work]] = {}
+        self._told: set[str] = set()
         self.out: Tables = defaultdict(list)
 
     def of(self, *kinds: str) -> list[Seen]:
@@ -166,14 +167,23 @@ class Cluster:
             out |= {p["t"] for s in work.aggregates for _, p, _ in self._parts(s) if is_ux(p)}
         return frozenset(out)
 
-    def _parts(self, s: Seen) -> list[tuple[str, dict[str, Any], str]]:
-        return [
-            (side, part, f"{link.depth}.{n}")
-            for side in ("request", "response")
-            if s.body[side]
-            for link in self.chains.items(s.body[side]["head"])
-            for n, part in enumerate(link.item["parts"])
-        ]
+    def _parts(self, s: Seen, turn: Turn | None = None) -> list[tuple[str, dict[str, Any], str]]:
+        """The parts of a telling's lists, each link once; what the turn itself tells is left out."""
+        out: list[tuple[str, dict[str, Any], str]] = []
+        for side, told in (
+            ("request", turn and turn.request),
+            ("response", turn and turn.response),
+        ):
+            mine = s.body[side]
+            if not mine or (told and told["head"] == mine["head"]):
+                continue
+            for link in self.chains.back(mine["head"], stop=self._told.__contains__)[::-1]:
+                if turn is not None:
+                    self._told.add(link.name)
+                out += [
+                    (side, part, f"{link.depth}.{n}") for n, part in enumerate(link.item["parts"])
+                ]
+        return out
 
     def _effects(self) -> dict[str, list[Row]]:
         by_id: dict[str, list[Call]] = defaultdict(list)
@@ -228,7 +238,12 @@ class Cluster:
 
     def _beside(self, work: Work, summaries: Summaries, sealed: list[Row]) -> None:
         """What lies outside the items, and what only an agent's span shows."""
-        known = {row["sha256_decoded"] or row["sha256"] for row in sealed}
+        known = {
+            (row["turn_id"], row["direction"], row["sha256_decoded"] or row["sha256"])
+            for row in sealed
+        }
+        if work.aggregates:
+            known |= {("", "", digest) for _, _, digest in known}
         for s in work.asides:
             turn = self._turn_of(s.o)
             for n, e in enumerate(s.body["entries"]):
@@ -251,21 +266,31 @@ class Cluster:
                     )
                     for x in e["part"].get("s", ())
                 ]
-        for s in work.aggregates:
-            for direction, part, position in self._parts(s):
-                summaries.aside(part, None, direction, position)
+        for s, told_by, where in self._untold(work):
+            for direction, part, position in self._parts(s, told_by):
+                summaries.aside(part, told_by, direction, position)
+                turn_id = told_by.turn_id if told_by else ""
+                at = (position, int(position.partition(".")[0]) if told_by else 0, "", where)
                 sealed += [
                     rows.sighting_row(
-                        work.session.session_id,
-                        "",
-                        direction,
-                        (position, 0, "", "agent span"),
-                        x,
-                        [s.o.observer],
+                        work.session.session_id, turn_id, direction, at, x, [s.o.observer]
                     )
                     for x in part.get("s", ())
-                    if (x[4] or x[3]) not in known
+                    if (turn_id, direction, x[4] or x[3]) not in known
+                    and ("", "", x[4] or x[3]) not in known
                 ]
+
+    @staticmethod
+    def _untold(work: Work) -> list[tuple[Seen, Turn | None, str]]:
+        """Lists that no turn is told by: an agent's span, and a turn's less full tellings."""
+        out: list[tuple[Seen, Turn | None, str]] = [
+            (s, None, "agent span") for s in work.aggregates
+        ]
+        for turn in work.session.turns:
+            out += [
+                (s, turn, "another observer") for s in turn.seen if s.body["role"] != "fragment"
+            ]
+        return out
 
     def _turn_of(self, o: Observation) -> Turn | None:
         """The turn that an observation stands in: its own span's, the call's, or the nearest above."""

@@ -11,19 +11,20 @@ import orjson
 from facta.model.observation import Object, Observation
 from facta.resolve.chains import Chains
 from facta.resolve.cluster import Tables, resolve
+from facta.resolve.contents import CONTENT as CONTENT_TABLES
+from facta.resolve.contents import Contents
 from facta.resolve.keys import cluster_keys
-from facta.resolve.state import State, Written, digest
+from facta.resolve.state import GONE, State, Written, digest
 
 TABLES = (
     "evidence.sessions", "evidence.turns", "evidence.context", "evidence.tool_calls", "evidence.effects",
     "evidence.retrievals", "evidence.evaluations", "evidence.state_transitions", "evidence.sightings",
     "evidence.refusals", "ux.summaries",
 )  # fmt: skip
-CONTENT = ("evidence.content", "ux.content")
+CONTENT = tuple(CONTENT_TABLES.values())
 _CACHE_BYTES = 64 * 1024 * 1024
 _CACHED_OBSERVATIONS = 50_000
 _BATCH = 64
-_GONE = "\x00gone"  # deletions have fewer columns, so they are inserted apart
 
 
 class Source(Protocol):
@@ -104,7 +105,8 @@ class Resolver:
 
     def counts(self) -> dict[str, int]:
         """The rows that should stand in each table."""
-        return {table: self._state.count(table) for table in TABLES}
+        rows = {table: self._state.count(table) for table in TABLES}
+        return rows | {name: self._state.count_shown(bit) for bit, name in CONTENT_TABLES.items()}
 
     def take(self, rows: list[Any]) -> None:
         """Take in the ledger's next rows (with `seq` and `observation`), without resolving yet."""
@@ -135,37 +137,40 @@ class Resolver:
         version = max(self._state.number("version") + 1, time.time_ns())
         writes: dict[str, list[dict[str, Any]]] = defaultdict(list)
         done: list[tuple[int, list[Written], list[bytes]]] = []
-        lanes: dict[bytes, str] = {}
+        contents = Contents(self._state)
         for cluster, tenant in batch:
             tables = resolve(
                 tenant, self._load(self._state.members(cluster)), self._cache.reader(tenant)
             )
             changed, gone = self._differences(cluster, tenant, tables, version, writes)
-            self._contents(tenant, tables, version, writes, lanes)
+            contents.of(cluster, tenant, tables)
             done.append((cluster, changed, gone))
-        self._intend(done, version)
+        contents.write(self._cache.reader, version, writes)
+        self._intend(done, version, contents)
         for table in sorted(writes):
-            self._sink.insert(table.removesuffix(_GONE), writes[table])
-        self._settle(done, lanes)
+            self._sink.insert(table.removesuffix(GONE), writes[table])
+        self._settle(done, contents)
         return len(batch)
 
-    def _intend(self, done: list[tuple[int, list[Written], list[bytes]]], version: int) -> None:
+    def _intend(
+        self, done: list[tuple[int, list[Written], list[bytes]]], version: int, contents: Contents
+    ) -> None:
         self._state.begin()
         self._state.set_number("version", version)
         for cluster, changed, _ in done:
             self._state.note(cluster, [row._replace(digest=None) for row in changed])
+        contents.intend()
         self._state.commit()
 
     def _settle(
-        self, done: list[tuple[int, list[Written], list[bytes]]], lanes: dict[bytes, str]
+        self, done: list[tuple[int, list[Written], list[bytes]]], contents: Contents
     ) -> None:
         self._state.begin()
         for cluster, changed, gone in done:
             self._state.note(cluster, changed)
             self._state.forget(cluster, gone)
             self._state.clean(cluster)
-        for name, lane in lanes.items():
-            self._state.set_lane(name, lane)
+        contents.settle()
         self._state.commit()
 
     def _load(self, seqs: list[int]) -> list[Observation]:
@@ -214,7 +219,7 @@ class Resolver:
         gone = [old for name, old in before.items() if name not in seen]
         for old in gone:
             table, session, key = old.place.split(" ", 2)
-            writes[f"{table}{_GONE}"].append(
+            writes[f"{table}{GONE}"].append(
                 {
                     "tenant": tenant,
                     "session_id": session,
@@ -224,55 +229,3 @@ class Resolver:
                 }
             )
         return changed, [old.name for old in gone]
-
-    def _contents(
-        self,
-        tenant: str,
-        tables: Tables,
-        version: int,
-        writes: dict[str, list[dict[str, Any]]],
-        lanes: dict[bytes, str],
-    ) -> None:
-        """Contents that the rows name, in their lane; one that turns out to be ux moves there."""
-        for commit, lane in _named(tables).items():
-            name = digest(tenant, commit)
-            old = lanes.get(name) or self._state.lane(name)
-            if old == lane or (old == "ux" and lane == "evidence") or old == "deed" or not commit:
-                continue
-            found = self._cache.reader(tenant)([commit]).get(commit)
-            if found is None:
-                continue
-            row = {"tenant": tenant, "commit": commit, "version": version}
-            if old == "evidence" and lane == "ux":
-                writes[f"evidence.content{_GONE}"].append({**row, "deleted": 1})
-            target = "ux.content" if lane == "ux" else "evidence.content"
-            if not (old == "evidence" and lane == "deed"):
-                writes[target].append(
-                    {**row, "salt": found.salt, "sha256": found.sha256, "size": len(found.data),
-                     "text": found.data.decode("utf-8", "surrogatepass").encode("utf-8", "replace").decode(), "deleted": 0}
-                )  # fmt: skip
-            lanes[name] = lane
-
-
-def _named(tables: Tables) -> dict[str, str]:
-    """The commitments that rows name, each with its lane: deed (evidence always), evidence, or ux."""
-    out: dict[str, str] = {}
-    for row in tables.get("evidence.context", ()):
-        for part in orjson.loads(row["parts"]):
-            if part.get("commit"):
-                lane = (
-                    "deed"
-                    if part["kind"] in ("call", "result")
-                    else "ux"
-                    if part.get("ux")
-                    else "evidence"
-                )
-                out.setdefault(part["commit"], lane)
-    for row in tables.get("ux.summaries", ()):
-        out[row["ux_commit"]] = "ux"
-    for row in tables.get("evidence.turns", ()):
-        for commit in (row["instructions_commit"], row["tools_commit"], *row["attributes_commit"]):
-            out[commit] = "deed"
-    for row in tables.get("evidence.tool_calls", ()):
-        out[row["arguments_commit"]] = out[row["result_commit"]] = "deed"
-    return out

@@ -17,11 +17,24 @@ CREATE INDEX IF NOT EXISTS key_cluster ON key (cluster);
 CREATE TABLE IF NOT EXISTS member (cluster INTEGER, seq INTEGER, PRIMARY KEY (cluster, seq)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS written (cluster INTEGER, name BLOB, place TEXT NOT NULL, digest BLOB,
     PRIMARY KEY (cluster, name)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS content (name BLOB PRIMARY KEY, lane TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS naming (hash BLOB, tenant TEXT, cluster INTEGER, how INTEGER NOT NULL,
+    PRIMARY KEY (hash, tenant, cluster)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS naming_cluster ON naming (cluster);
+CREATE TABLE IF NOT EXISTS shown (hash BLOB, tenant TEXT, tables INTEGER NOT NULL, sure INTEGER NOT NULL,
+    PRIMARY KEY (hash, tenant)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dirty (cluster INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS cluster (cluster INTEGER PRIMARY KEY, tenant TEXT NOT NULL, members INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS number (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
+
+GONE = "\x00gone"  # deletions have fewer columns, so they are inserted apart
+
+
+class Shown(NamedTuple):
+    """The content tables in which a text stands (a sum), or, where that is not sure, may stand."""
+
+    tables: int
+    sure: bool
 
 
 class Written(NamedTuple):
@@ -114,8 +127,17 @@ class State:
             self._db.execute("UPDATE key SET cluster = ? WHERE cluster = ?", (home, other))
             self._db.execute("UPDATE member SET cluster = ? WHERE cluster = ?", (home, other))
             self._db.execute(
-                "UPDATE OR REPLACE written SET cluster = ? WHERE cluster = ?", (home, other)
+                "INSERT INTO written SELECT ?, name, place, digest FROM written WHERE cluster = ? "
+                "ON CONFLICT DO UPDATE SET digest = NULL",
+                (home, other),
             )
+            self._db.execute("DELETE FROM written WHERE cluster = ?", (other,))
+            self._db.execute(
+                "INSERT INTO naming SELECT hash, tenant, ?, how FROM naming WHERE cluster = ? "
+                "ON CONFLICT DO UPDATE SET how = how | excluded.how",
+                (home, other),
+            )
+            self._db.execute("DELETE FROM naming WHERE cluster = ?", (other,))
             self._db.execute("DELETE FROM dirty WHERE cluster = ?", (other,))
             self._db.execute("DELETE FROM cluster WHERE cluster = ?", (other,))
         self._db.execute(
@@ -165,14 +187,44 @@ class State:
             "DELETE FROM written WHERE cluster = ? AND name = ?", [(cluster, n) for n in names]
         )
 
-    def lane(self, name: bytes) -> str:
-        """The lane in which a content was written; empty where it was not."""
-        row = self._db.execute("SELECT lane FROM content WHERE name = ?", (name,)).fetchone()
-        return row[0] if row else ""
+    def contents(self, cluster: int) -> dict[str, int]:
+        """The commitments that a cluster's rows name, and how."""
+        sql = "SELECT hash, how FROM naming WHERE cluster = ?"
+        return {row[0].hex(): row[1] for row in self._db.execute(sql, (cluster,))}
 
-    def set_lane(self, name: bytes, lane: str) -> None:
-        """Note a content's lane."""
-        self._db.execute("INSERT OR REPLACE INTO content VALUES (?, ?)", (name, lane))
+    def namings(self, tenant: str, commit: str) -> list[tuple[int, int]]:
+        """The clusters that name a commitment, and how."""
+        sql = "SELECT cluster, how FROM naming WHERE hash = ? AND tenant = ?"
+        return list(self._db.execute(sql, (bytes.fromhex(commit), tenant)))
+
+    def name(self, cluster: int, tenant: str, commits: dict[str, int]) -> None:
+        """Note commitments that a cluster's rows name."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO naming VALUES (?, ?, ?, ?)",
+            [(bytes.fromhex(commit), tenant, cluster, how) for commit, how in commits.items()],
+        )
+
+    def unname(self, cluster: int, commits: Iterable[str]) -> None:
+        """Note that a cluster's rows no longer name these."""
+        self._db.executemany(
+            "DELETE FROM naming WHERE cluster = ? AND hash = ?",
+            [(cluster, bytes.fromhex(commit)) for commit in commits],
+        )
+
+    def shown(self, tenant: str, commit: str) -> Shown:
+        """Where a text stands."""
+        sql = "SELECT tables, sure FROM shown WHERE hash = ? AND tenant = ?"
+        row = self._db.execute(sql, (bytes.fromhex(commit), tenant)).fetchone()
+        return Shown(row[0], bool(row[1])) if row else Shown(0, sure=True)
+
+    def show(self, tenant: str, commit: str, shown: Shown) -> None:
+        """Note where a text stands."""
+        values = (bytes.fromhex(commit), tenant, shown.tables, shown.sure)
+        self._db.execute("INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?)", values)
+
+    def count_shown(self, table: int) -> int:
+        """How many texts stand in a content table for sure."""
+        return self._one("SELECT count(*) FROM shown WHERE sure AND tables & ?", table)
 
     def count(self, place: str) -> int:
         """How many rows of a table are noted as standing in the store."""

@@ -167,12 +167,14 @@ def _by_twin(own: list[Seen], union: Union) -> None:
         if s.body["role"] == "member":
             logged[key].append(s)
         elif "twin" in s.body["flags"]:
-            twins[key].append(s)
+            # A span and an event of the same turn both have a partner in the stream.
+            twins[*key, s.o.start_ns == s.o.end_ns].append(s)
     for key, spans in twins.items():
-        free = sorted(logged.get(key, ()), key=lambda s: (s.o.start_ns, s.o.id))
+        free = sorted(logged.get(key[:3], ()), key=lambda s: (s.o.start_ns, s.o.id))
         for span in sorted(spans, key=lambda s: (s.o.start_ns, s.o.id)):
             at = span.o.end_ns
-            near = min(free, key=lambda s: (abs(s.o.end_ns - at), s.o.id), default=None)  # used at once
+            distance = [(abs(s.o.end_ns - at), s.o.id, s) for s in free]
+            near = min(distance, default=(0, "", None))[2]
             if near is not None and abs(near.o.end_ns - at) <= _TWIN_NS:
                 free.remove(near)
                 union.join(near.o.id, span.o.id)
@@ -206,10 +208,12 @@ def _best(seen: list[Seen], side: str) -> dict[str, Any] | None:
     if not lists:
         return None
 
-    def fullest(pair: tuple[int, dict[str, Any]]) -> tuple[int, int, int, str]:
-        return pair[0], -pair[1]["parts"], -pair[1]["n"], pair[1]["head"]
+    def fullest(pair: tuple[int, dict[str, Any]]) -> tuple[int, int, int, int, str]:
+        side = pair[1]
+        return pair[0], -side["sealed"], -side["parts"], -side["n"], side["head"]
 
-    return min(lists, key=fullest)[1]
+    best: dict[str, Any] = min(lists, key=fullest)[1]
+    return best
 
 
 def _joined(fragments: list[Seen], side: str, chains: Chains) -> dict[str, Any] | None:
@@ -218,7 +222,10 @@ def _joined(fragments: list[Seen], side: str, chains: Chains) -> dict[str, Any] 
     if not lists:
         return None
     head = chains.joined([entry["head"] for entry in lists])
-    return {"head": head, "n": sum(e["n"] for e in lists), "parts": sum(e["parts"] for e in lists)}
+    return {
+        "head": head,
+        **{name: sum(e[name] for e in lists) for name in ("n", "parts", "sealed")},
+    }
 
 
 def _turn_id(tenant: str, seen: list[Seen]) -> str:

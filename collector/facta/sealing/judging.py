@@ -39,7 +39,9 @@ class Spot:
     state: State = "whole"
     confidence: float = 1.0
     size: int = -1
-    plain: bytes | None = None  # a sentinel's bytes
+    plain: bytes | None = (
+        None  # the bytes it stands for, where its text alone does not decode to them
+    )
     stream: tuple[str, ...] = ()
     place: Place | None = None
     whole_leaf: bool = False
@@ -107,16 +109,17 @@ def _by_place(text: str, place: Place, rule: places.Rule, *, cut: bool) -> Spot 
 
 def _opaque(text: str, spot: Spot, *, cut: bool) -> Spot | None:
     core = text.strip()
+    run = _LEADING_RUN.match(text)
+    end = run.end() if run else 0
+    if run and end < len(text) and (_CUT_MARK.match(text, end) or (cut and "\n" in text[end:])):
+        spot.end, spot.value, spot.state = end, run[0], "truncated"
+        return spot
     if _OPAQUE.fullmatch(core) or _OPAQUE_LINES.fullmatch(core) or _odd(core, spot):
         spot.start = text.index(core)
         spot.end, spot.value = spot.start + len(core), core
         spot.state = "truncated" if cut or shapes.overrun(core) else "whole"
         return spot
-    run = _LEADING_RUN.match(text)
-    if run and (_CUT_MARK.match(text, run.end()) or (cut and "\n" in text[run.end() :])):
-        spot.end, spot.value, spot.state = run.end(), run[0], "truncated"
-        return spot
-    if cut and run and run.end() == len(text):
+    if cut and run and end == len(text):
         spot.state = "truncated"
         return spot
     return None

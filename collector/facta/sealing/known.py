@@ -90,7 +90,7 @@ def sealed(spot: Spot, provider: str) -> Sealed:
         alphabet = "" if spot.state in ("redacted", "withheld") else alphabet
         return Sealed(kind, spot.state, size, "", "", alphabet, by, spot.confidence)
     size, whole, decoded, alphabet = digest.facts(text)
-    if kind == "placeholder" and spot.plain is not None:
+    if spot.plain is not None:
         decoded = digest.sha256(spot.plain)
     if kind == "handle":
         decoded = alphabet = ""

@@ -259,6 +259,7 @@ def is_ordinary(data: bytes) -> bool:
     return (
         data.startswith(MAGIC)
         or data[4:8] == b"ftyp"
+        or (data[:2] == b"BM" and int.from_bytes(data[2:6], "little") == len(data))
         or _is_text(data)
         or _is_der(data)
         or _is_floats(data)

@@ -48,6 +48,10 @@ def _is_whole(text: str, group: list[Spot]) -> bool:
     if len(text) < shapes.SHORTEST or shapes.overrun(text):
         return False
     if digest.decode(text) is None:
-        return group[0].kind == "bedrock.redacted" and all(digest.decode(_text(s)) for s in group)
+        chunks = [digest.decode(_text(spot)) for spot in group]
+        if group[0].kind != "bedrock.redacted" or None in chunks:
+            return False
+        group[0].plain = b"".join(chunk for chunk in chunks if chunk is not None)
+        return True
     lone = len(group) == 1 and len(text) < _LONE
     return not lone or text.endswith("=") or bool(shapes.structure(text))

@@ -1,0 +1,183 @@
+"""A timeline as lines to be read at night: one per step, evidence first, summaries apart."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from facta.cli.output import as_cell
+from facta.dashboard.rows import duration, moment, offset
+from facta.dashboard.text import line
+
+Row = dict[str, Any]
+Cells = tuple[str, str, str, str]
+
+_WHAT_WIDTH = 62
+_KIND_WIDTH = 9
+_RULE = "-" * 20
+BASES = {
+    "acknowledged": "acknowledged by the tool, never observed",
+    "instrumented": "instrumented (same producer)",
+    "observed": "observed by the target",
+    "verified": "verified (read back)",
+    "conflict": "CONFLICT: the sources disagree",
+}
+
+
+def lines(answer: dict[str, Any]) -> Iterator[str]:
+    """The lines of what the API answers for a timeline; every text is made visible."""
+    session, steps = answer["session"], answer["steps"]
+    start = session["started_ns"]
+    yield _head(session)
+    yield ""
+    yield _laid_out(("#", "at", "step", "what it rests on"))
+    number = 0
+    for step in steps:
+        if step["lane"] != "evidence":
+            continue
+        for place, (kind, what, rests) in enumerate(_DESCRIBED[step["kind"]](step)):
+            counted = step["kind"] in {"turn", "call"} and not place
+            number += counted
+            at = offset(step["at_ns"], start) if not place else ""
+            cells = (str(number) if counted else "", at, f"{kind:<{_KIND_WIDTH}}{what}", rests)
+            yield _laid_out(cells)
+    yield ""
+    yield from _why(steps, start)
+
+
+def _head(session: Row) -> str:
+    counts = [
+        f"{session[name]} {name if session[name] != 1 else name.removesuffix('s')}"
+        for name in ("turns", "calls", "effects")
+    ]
+    gaps = len(session["gaps"])
+    parts = [
+        session["service"],
+        " → ".join(session["models"]),
+        *counts,
+        f"{session['sealed']} sealed" if session["sealed"] else "",
+        f"{gaps} gap{'s' if gaps != 1 else ''}" if gaps else "",
+    ]
+    known = " · ".join(line(part) for part in parts if part)
+    lasted = session["ended_ns"] - session["started_ns"]
+    took = f", {duration(lasted)}" if lasted > 0 and session["started_ns"] else ""
+    when = f"{moment(session['started_ns'])}{took}"
+    return f"session {line(session['session_id'])}  {known}  {when}".rstrip()
+
+
+def _why(steps: list[Row], start: int) -> Iterator[str]:
+    """What is known of reasons: nothing, and where somebody said something about them."""
+    said = [step for step in steps if step["lane"] == "ux"]
+    if not said:
+        yield "why       not recorded. Summaries are not evidence; --ux shows those that were kept."
+        return
+    yield f"{_RULE} NOT EVIDENCE: what the model or its provider said about it {_RULE}"
+    for step in said:
+        text = line(step["ux_reasoning_summary"], 2_000)
+        yield f"{offset(step['at_ns'], start):>9}  {line(step['ux_kind'])}: {text}"
+
+
+def _laid_out(cells: Cells) -> str:
+    number, at, what, rests = cells
+    return f"{number:>3}  {at:>9}  {what:<{_WHAT_WIDTH + _KIND_WIDTH}}  {rests}".rstrip()
+
+
+Part = tuple[str, str, str]
+"""kind, what, what it rests on: one line each."""
+
+
+def _turn(step: Row) -> Iterator[Part]:
+    told = []
+    items, kept = step["request_items"], step["context_kept"]
+    if items is not None:
+        told.append(f"+ {items - kept} items" if kept else f"{items} items shown")
+    if step["context_rewritten"]:
+        told.append("history rewritten")
+    if step["reasoning_tokens"] is not None:
+        told.append(f"{step['reasoning_tokens']:,} reasoning tokens")
+    if step["sealed_again"]:
+        told.append(f"{step['sealed_again']} sealed carried again")
+    model = step["response_model"] or step["request_model"]
+    rests = [*step["observers"], step["response_id"]]
+    yield "turn", _cut(", ".join([model, *told] if model else told)), _joined(rests)
+    if step["error"]:
+        yield "error", _cut(step["error"]), ""
+    for flag in step["flags"]:
+        yield "", _cut(flag), ""
+
+
+def _call(step: Row) -> Iterator[Part]:
+    rests = f"asked: {step['arguments_observer']}" if step["arguments_observer"] else ""
+    yield "call", _cut(f"{step['tool']} {step['arguments']}"), line(rests)
+    if step["conflict"]:
+        yield "CONFLICT", "the sources disagree; --format json has what each says", ""
+    outcome = step["status"] if step["result"] is None else step["result"]
+    took = f"  {duration(step['duration_ns'])}" if step["duration_ns"] is not None else ""
+    if step["result"] is None and not outcome:
+        yield "result", "not seen", ""
+    else:
+        room = _WHAT_WIDTH - len(took)
+        yield "result", _cut(outcome, room) + took, line(step["result_observer"])
+    if step["error"]:
+        yield "error", _cut(step["error"]), ""
+
+
+def _effect(step: Row) -> Iterator[Part]:
+    status = f" → {step['status']}" if step["status"] else ""
+    what = f"{step['operation']} {step['target']}{status}"
+    yield "effect", _cut(what), BASES.get(step["basis"], line(step["basis"]))
+
+
+def _sighting(step: Row) -> Iterator[Part]:
+    digest = f"{step['sha256'][:8]}…" if step["sha256"] else "no hash"
+    what = f"{step['sealed_kind']} {step['state']} {step['size']:,} {digest}"
+    rests = f"in the {step['direction']} at {step['position']}, by {step['sealed_by']}"
+    yield "sealed", _cut(what), line(rests)
+
+
+def _evaluation(step: Row) -> Iterator[Part]:
+    score = "" if step["score"] is None else f" {step['score']:g}"
+    reads = f"the evaluator read: {step['reads']}" if step["reads"] else "what it read is not known"
+    yield "scored", _cut(f"{step['name']}{score} {step['label']}".rstrip()), line(reads)
+
+
+def _retrieval(step: Row) -> Iterator[Part]:
+    documents = f" → {len(step['document_ids'])} documents"
+    yield (
+        "looked up",
+        _cut(step["query"], _WHAT_WIDTH - len(documents)) + documents,
+        line(step["observer"]),
+    )
+
+
+def _transition(step: Row) -> Iterator[Part]:
+    yield "state", _cut(f"{step['name']}: {step['before']} → {step['after']}"), ""
+
+
+def _refusal(step: Row) -> Iterator[Part]:
+    what = f"{step['reason']}, {step['place']}, {step['size']:,} B"
+    yield "refused", _cut(what), f"sha256 {line(step['sha256'][:8])}…"
+
+
+def _gap(step: Row) -> Iterator[Part]:
+    yield "gap", _cut(step["gap"]), ""
+
+
+def _cut(text: str, limit: int = _WHAT_WIDTH) -> str:
+    shown = line(text, limit)
+    return shown if len(shown) <= limit else f"{line(text[: limit * 4])[: limit - 1]}…"
+
+
+def _joined(parts: list[Any]) -> str:
+    return line(" · ".join(as_cell(part) for part in parts if part))
+
+
+_DESCRIBED = {
+    "turn": _turn,
+    "call": _call,
+    "effect": _effect,
+    "sighting": _sighting,
+    "evaluation": _evaluation,
+    "retrieval": _retrieval,
+    "transition": _transition,
+    "refusal": _refusal,
+    "gap": _gap,
+}
