@@ -44,8 +44,8 @@ bench: $(READY) ## measure, print figures
 	@$(PYTHON) benchmarks/run.py $(ARGS)
 
 lint: $(READY) ## ruff: rules and format
-	@.venv/bin/ruff check --quiet .
-	@.venv/bin/ruff format --quiet --diff .
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
 
 format: $(READY) ## let ruff rewrite what it can
 	@.venv/bin/ruff check --quiet --fix .

@@ -13,7 +13,8 @@ def turn(turn_id: str, context_of: str = "", kept: int = 0) -> dict[str, Any]:
 
 
 def sighting(turn_id: str, item: int, direction: str = "request") -> dict[str, Any]:
-    return {"turn_id": turn_id, "item": item, "direction": direction}
+    place = {"turn_id": turn_id, "item": item, "position": f"{item}.0", "direction": direction}
+    return place | {"kind": "openai.reasoning", "size": 9, "sha256": f"{turn_id}-{item}"}
 
 
 def places(chain: Chain, turn_id: str) -> list[tuple[str, int, str]]:
@@ -43,6 +44,21 @@ def test_what_a_turn_keeps_is_cut_at_every_step_back() -> None:
     assert places(chain, "c") == [("request", 0, "a"), ("request", 2, "c"), ("request", 4, "c")]
     assert [item for _, item, _ in places(chain, "d")] == [0, 2, 4, 5]
     assert chain.count_inherited("d") == 3
+
+
+def test_what_lies_beside_the_lists_is_not_carried() -> None:
+    aside = sighting("a", 0) | {"position": ""}
+    chain = Chain.of([turn("a"), turn("b", "a", 2)], [aside, sighting("a", 1)])
+    assert places(chain, "b") == [("request", 1, "a")]
+
+
+def test_a_place_that_a_second_observer_tells_again_is_shown_once() -> None:
+    again = sighting("a", 1) | {"turn_id": "b"}
+    other = sighting("a", 1) | {"turn_id": "b", "sha256": "other"}
+    chain = Chain.of(
+        [turn("a"), turn("b", "a", 2)], [sighting("a", 0), sighting("a", 1), again, other]
+    )
+    assert places(chain, "b") == [("request", 0, "a"), ("request", 1, "b"), ("request", 1, "b")]
 
 
 def test_a_circle_and_a_missing_turn_end_the_walk() -> None:

@@ -1,6 +1,7 @@
 """A browser, a dashboard, and an API whose every field a test decides."""
 
 import contextlib
+import json
 import os
 import shutil
 import socket
@@ -26,7 +27,7 @@ from playwright.sync_api import (
 )
 from starlette.applications import Starlette
 from starlette.requests import Request as ApiRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -66,6 +67,15 @@ def served(app: ASGIApp) -> Iterator[str]:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True
         thread.join(10)
+
+
+class Answer(Response):
+    """JSON in ASCII, so that a text may hold what UTF-8 cannot."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return json.dumps(content).encode()
 
 
 @dataclass
@@ -108,29 +118,29 @@ class Api:
     async def _sessions(self, request: ApiRequest) -> Response:
         self._log(request)
         if self.status != 200:
-            return JSONResponse({"detail": "DETAIL-OF-THE-API"}, self.status)
-        return JSONResponse({"items": self.sessions, "next_cursor": self.next_cursor})
+            return Answer({"detail": "DETAIL-OF-THE-API"}, self.status)
+        return Answer({"items": self.sessions, "next_cursor": self.next_cursor})
 
     async def _timeline(self, request: ApiRequest) -> Response:
         self._log(request)
         ux = request.query_params.get("ux") == "true"
         if self.status != 200 or (ux and self.ux_status != 200):
-            return JSONResponse({"detail": "DETAIL-OF-THE-API"}, max(self.status, self.ux_status))
+            return Answer({"detail": "DETAIL-OF-THE-API"}, max(self.status, self.ux_status))
         found = self.timelines.get(request.path_params["id"])
         if found is None:
-            return JSONResponse({"detail": "DETAIL-OF-THE-API"}, 404)
+            return Answer({"detail": "DETAIL-OF-THE-API"}, 404)
         session, steps = found
         shown = [step for step in steps if ux or step["lane"] == "evidence"]
-        return JSONResponse({"session": session, "steps": shown})
+        return Answer({"session": session, "steps": shown})
 
     async def _context(self, request: ApiRequest) -> Response:
         self._log(request)
         items = self.items.get(request.query_params["turn_id"], [])
-        return JSONResponse({"items": items, "next_cursor": None})
+        return Answer({"items": items, "next_cursor": None})
 
     async def _content(self, request: ApiRequest) -> Response:
         self._log(request)
-        return JSONResponse({"text": self.contents[request.path_params["commit"]]})
+        return Answer({"text": self.contents[request.path_params["commit"]]})
 
 
 @dataclass
@@ -319,7 +329,8 @@ def session_row(session_id: str, **fields: Any) -> Row:
 def step(kind: str, seconds: float = 0, **fields: Any) -> Row:
     """A step of the evidence lane."""
     at_ns = START + int(seconds * 1e9)
-    return {"lane": "evidence", "kind": kind, "turn_id": "t1", "at_ns": at_ns, **fields}
+    row = {"session_id": "made-up", "turn_id": "t1", "at_ns": at_ns, **fields}
+    return {"lane": "evidence", "kind": kind, **row}
 
 
 def summary(text: str, **fields: Any) -> Row:

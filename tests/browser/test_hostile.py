@@ -1,6 +1,7 @@
 """Text from outside in every field: nothing runs, nothing is loaded, nothing is laid out anew."""
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Api, Listener, session_row, step, summary
 
-from facta.dashboard.text import visible
+from facta.dashboard.text import FULL_LIMIT, line, visible
 
 pytestmark = pytest.mark.browser
 
@@ -34,13 +35,15 @@ HOSTILE = {
     "unbroken": "W" * 5_000,
 }
 
+STEPS = 10
+"""Steps of the evidence lane that `everywhere` makes."""
 
-def everywhere(text: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A session and one step of each kind, with `text` in each field that comes from outside."""
+GROUPS = [tuple(HOSTILE)[first : first + 3] for first in range(0, len(HOSTILE), 3)]
+
+
+def everywhere(text: str) -> list[dict[str, Any]]:
+    """One step of each kind, with `text` in each field that comes from outside."""
     many = [text, text]
-    session = session_row(
-        "s", service=text, basis=many, models=many, agents=many, gaps=many, claims=many
-    )
     turn = dict.fromkeys(
         "request_model response_model response_id provider surface protocol endpoint effort "
         "thinking reasoning_context error service agent deployment api operation link_basis",
@@ -57,7 +60,7 @@ def everywhere(text: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     )
     effect = ["operation", "target", "status", "basis", "observer", "service", "call_id"]
     sealed = ["sealed_kind", "state", "sha256", "direction", "position", "sealed_by", "place"]
-    return session, [
+    return [
         step("turn", **turn, **lists, not_observable=many, store=text, request_items=2),
         summary(text, ux_kind=text),
         step("sighting", **dict.fromkeys(sealed, text), observers=many, size=1),
@@ -88,17 +91,91 @@ def inert(page: Page) -> None:
     assert re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00\x1b]", main.inner_text()) is None
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+def hostile_session(session_id: str, text: str) -> dict[str, Any]:
+    """A session with `text` in each field that comes from outside."""
+    many = [text, text]
+    lists = dict.fromkeys(["basis", "models", "agents", "gaps", "claims", "aliases"], many)
+    return session_row(session_id, service=text, **lists)
+
+
+@pytest.mark.parametrize("names", GROUPS, ids=", ".join)
 def test_a_timeline_of_hostile_text_is_text(
-    name: str, api: Api, listener: Listener, visit: Visit
+    names: tuple[str, ...], api: Api, listener: Listener, visit: Visit
 ) -> None:
-    text = HOSTILE[name].format(url=listener.url)
-    api.timelines["s"] = everywhere(text)
+    texts = [HOSTILE[name].format(url=listener.url) for name in names]
+    steps = [row for text in texts for row in everywhere(text)]
+    api.timelines["s"] = (hostile_session("s", texts[0]), steps)
     page = visit("/session?session=s")
     page.get_by_text("Show summaries").click()
-    expect(page.get_by_text("NOT EVIDENCE", exact=True)).to_have_count(1)
-    page.locator('[class*="st-key-fields-turn"] summary').click()
-    expect(page.locator('[class*="st-key-fields-turn"] code')).to_have_count(1)
-    shown = page.locator(".st-key-step-3 code").first.inner_text()
-    assert visible(text)[:400].strip() in shown
+    expect(page.get_by_text("NOT EVIDENCE", exact=True)).to_have_count(len(texts))
+    page.locator('[class*="st-key-fields-turn-1"] summary').click()
+    expect(page.locator('[class*="st-key-fields-turn-1"] code')).to_have_count(1)
+    for place, text in enumerate(texts):
+        block = page.locator(f".st-key-step-{place * STEPS + 3}")
+        assert visible(text)[:400].strip() in block.locator("code").first.inner_text()
+        assert line(text)[:100] in block.inner_text()
+    inert(page)
+
+
+def test_a_list_of_hostile_sessions_is_text(api: Api, listener: Listener, visit: Visit) -> None:
+    texts = [text.format(url=listener.url) for text in HOSTILE.values()]
+    api.sessions = [hostile_session(text, text) for text in texts]
+    page = visit("/")
+    table = page.locator("canvas table")
+    expect(table).to_contain_text(line(texts[0])[:60])
+    inert(page)
+    api.timelines[texts[0]] = (hostile_session(texts[0], texts[0]), everywhere(texts[0]))
+    page.locator(".dvn-scroller").click(position={"x": 16, "y": 35 + 17})
+    expect(page.locator(".st-key-step-3")).to_be_visible()
+    inert(page)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "session=<img src={url}/x onerror=alert(1)>",
+        "session=![x]({url}/x)&step=<script>alert(1)</script>&part=$x$",
+        "session=%00%E2%80%AE&step=99999999999999999999",
+        "session=" + "A" * 4_000,
+    ],
+)
+def test_a_hostile_link_to_a_session_is_one_line(
+    query: str, api: Api, listener: Listener, visit: Visit
+) -> None:
+    page = visit(f"/session?{query.format(url=listener.url)}")
+    expect(page.get_by_role("alert")).to_have_text("There is nothing here under this id.")
+    assert len(api.asked) == 1
+    inert(page)
+
+
+def test_a_hostile_filter_is_text(api: Api, listener: Listener, visit: Visit) -> None:
+    page = visit(f"/?service=![x]({listener.url}/x)<img src={listener.url}/y>&started=$x$")
+    expect(page.get_by_role("status")).to_contain_text("No sessions here.")
+    inert(page)
+    assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x" * 10_000_000, id="ten megabytes on a line"),
+        pytest.param("".join(f"{n} <b>x</b>\n" for n in range(10_000)), id="ten thousand lines"),
+    ],
+)
+def test_long_text_leaves_the_page_quick(text: str, api: Api, visit: Visit) -> None:
+    call = step("call", tool=text, call_id=text, arguments=text, result=text, error=text)
+    turn = step("turn", response_model=text, observers=[text], error=text)
+    api.timelines["s"] = (hostile_session("s", text), [turn, summary(text), call])
+    page = visit("/session?session=s")
+    expect(page.locator(".st-key-step-2")).to_contain_text("more characters")
+    inert(page)
+    page.locator('[class*="st-key-call-2-result"] summary').click()
+    opened = page.locator('[class*="st-key-call-2-result"] code')
+    expect(opened).to_contain_text(text[:FULL_LIMIT][-50:].strip())
+    assert len(opened.inner_text()) <= FULL_LIMIT
+    inert(page)
+    before = time.monotonic()
+    page.get_by_text("Show summaries").click()
+    expect(page.get_by_text("NOT EVIDENCE", exact=True)).to_be_visible()
+    assert time.monotonic() - before < 20
     inert(page)

@@ -86,7 +86,7 @@ def test_a_selected_row_opens_its_session(walked: Api, visit: Visit) -> None:
     cells = page.locator("canvas table")
     expect(cells).to_contain_text("refund-agent")
     expect(cells).to_contain_text("2026-11-29 14:02:11Z")
-    page.locator("canvas").first.click(position={"x": 16, "y": 35 + 35 + 17})
+    page.locator(".dvn-scroller").click(position={"x": 16, "y": 35 + 35 + 17})
     page.wait_for_url(re.compile(r"/session\?session=second$"))
     expect(block(page, 3)).to_contain_text("lookup_order")
     assert walked.tokens == {"Bearer made-up-token"}
@@ -238,7 +238,7 @@ def test_what_a_turn_added_is_asked_for_when_it_is_opened(walked: Api, visit: Vi
     expect(block(page, 1)).to_contain_text("request 0 · user · text · size 17")
     expect(block(page, 1)).to_contain_text("Refund order 7.")
     expect(block(page, 1)).to_contain_text("not shown here: it belongs to the ux lane")
-    assert walked.asked[-1] == "/api/v1/context?session_id=first&turn_id=t1&limit=100"
+    assert walked.asked[-1] == "/api/v1/context?session_id=made-up&turn_id=t1&limit=100"
 
 
 def test_a_long_value_is_cut_and_opens(api: Api, visit: Visit) -> None:

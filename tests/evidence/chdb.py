@@ -54,4 +54,6 @@ def rows_of(home: Facta, tenant: str) -> Tables:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: v.decode() if isinstance(v, bytes) else v for k, v in row.items()}
+    """A row as it was written: the engine keeps a confidence as a 32-bit number."""
+    row = {k: v.decode() if isinstance(v, bytes) else v for k, v in row.items()}
+    return row | {"confidence": round(row["confidence"], 6)} if "confidence" in row else row

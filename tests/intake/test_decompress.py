@@ -135,7 +135,9 @@ def test_codings_that_are_read(header: str, coding: str):
     assert codings(header) == coding
 
 
-@pytest.mark.parametrize("header", ["br", "gzip, gzip", "gzip, zstd", "snappy", "lz4", "aws-chunked"])
+@pytest.mark.parametrize(
+    "header", ["br", "gzip, gzip", "gzip, zstd", "snappy", "lz4", "aws-chunked"]
+)
 def test_codings_that_are_not(header: str):
     with pytest.raises(Unsupported) as raised:
         codings(header)

@@ -39,9 +39,15 @@ BROKEN_ATTRIBUTES: dict[str, tuple[str, str]] = {
     "key of the wrong type": ('{"key":5,"value":{}}', "not a string"),
     "string of the wrong type": (json_attribute("k", {"stringValue": 5}), "not a string"),
     "boolean of the wrong type": (json_attribute("k", {"boolValue": "yes"}), "not a boolean"),
-    "integer of the wrong type": (json_attribute("k", {"intValue": True}), "not an integer of 64 bits"),
+    "integer of the wrong type": (
+        json_attribute("k", {"intValue": True}),
+        "not an integer of 64 bits",
+    ),
     "integer text": (json_attribute("k", {"intValue": "5x"}), "not an integer of 64 bits"),
-    "integer of 65 bits": (json_attribute("k", {"intValue": str(2**63)}), "not an integer of 64 bits"),
+    "integer of 65 bits": (
+        json_attribute("k", {"intValue": str(2**63)}),
+        "not an integer of 64 bits",
+    ),
     "huge integer": ('{"key":"k","value":{"intValue":' + "9" * 5000 + "}}", "not JSON"),
     "fraction": (json_attribute("k", {"intValue": 1.5}), "not an integer of 64 bits"),
     "double text": (json_attribute("k", {"doubleValue": "five"}), "not a number of 64 bits"),
@@ -183,7 +189,9 @@ def test_everything_a_span_can_say(way: str):
     assert (record.parent_span_id, record.name, record.kind) == ("ff" * 8, "n", 3)
     assert (record.start_ns, record.end_ns) == (2**64 - 1, 7)
     assert (record.status, record.status_message) == (2, "m")
-    assert [(e.name, e.time_ns, e.attributes) for e in record.events] == [("e", 5, [("before", "1")])]
+    assert [(e.name, e.time_ns, e.attributes) for e in record.events] == [
+        ("e", 5, [("before", "1")])
+    ]
     assert record.links == [(TRACE.hex(), SPAN.hex())]
     assert (record.scope.name, record.scope.version, record.scope.schema_url) == ("s", "1", "outer")
     assert record.scope.resource == [("before", "1")]
@@ -242,7 +250,9 @@ def test_log_records_are_kept_with_or_without_ids(way: str):
 
 def test_a_bad_resource_attribute_costs_no_span(way: str):
     text = json_request([PLAIN, PLAIN]).decode()
-    text = text.replace('{"scopeSpans"', f'{{"resource":{{"attributes":[{SURROGATE},{BEFORE}]}},"scopeSpans"')
+    text = text.replace(
+        '{"scopeSpans"', f'{{"resource":{{"attributes":[{SURROGATE},{BEFORE}]}},"scopeSpans"'
+    )
     batch = decode(text.encode(), "traces", LIMITS)
     assert len(batch.records) == 2
     assert [refusal.place for refusal in batch.refusals] == ["resource attribute 0"]
@@ -292,7 +302,8 @@ def test_attributes_before_a_cut_are_kept():
 
 
 @pytest.mark.parametrize(
-    "body", [b"x", b"[]", b"5", b"null", b"{", b'{"a"', b"\xff\xfe{\0}\0", b" ", b"{} {}", b"[" * 10**6]
+    "body",
+    [b"x", b"[]", b"5", b"null", b"{", b'{"a"', b"\xff\xfe{\0}\0", b" ", b"{} {}", b"[" * 10**6],
 )
 def test_nothing_decodable_is_a_failure(body: bytes, way: str):
     with pytest.raises(DecodeFailed):
@@ -301,7 +312,15 @@ def test_nothing_decodable_is_a_failure(body: bytes, way: str):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{}", b" {}\n", b"\xef\xbb\xbf{}", b'{"resourceSpans":null}', b'{"later":[1]}', b'{"resourceSpans":[{}]}'],
+    [
+        b"",
+        b"{}",
+        b" {}\n",
+        b"\xef\xbb\xbf{}",
+        b'{"resourceSpans":null}',
+        b'{"later":[1]}',
+        b'{"resourceSpans":[{}]}',
+    ],
 )
 def test_nothing_at_all_is_an_empty_request(body: bytes, way: str):
     batch = decode(body, "traces", LIMITS)

@@ -11,7 +11,17 @@ from facta.intake.errors import DecodeFailed
 from facta.intake.limits import Limits
 from facta.intake.protobuf import decode
 from facta.model.records import Value
-from tests.intake.samples import SPAN, TRACE, attribute, field, length, nested, request, span, string
+from tests.intake.samples import (
+    SPAN,
+    TRACE,
+    attribute,
+    field,
+    length,
+    nested,
+    request,
+    span,
+    string,
+)
 
 LIMITS = Limits()
 BEFORE = attribute(b"before", string(b"1"))
@@ -38,7 +48,10 @@ BROKEN_ATTRIBUTES: dict[str, tuple[bytes, str]] = {
     "length beyond the end": (field(9, b"\x0a\x7fk"), "the encoding breaks off"),
     "wire type 7": (field(9, b"\x0f"), "the encoding breaks off"),
     "field 0": (field(9, b"\x02\x00"), "the encoding breaks off"),
-    "value breaks off": (field(9, field(1, b"k") + field(2, b"\x0a\x05x")), "the encoding breaks off"),
+    "value breaks off": (
+        field(9, field(1, b"k") + field(2, b"\x0a\x05x")),
+        "the encoding breaks off",
+    ),
     "endless varint": (field(9, b"\x08" + b"\xff" * 11), "the encoding breaks off"),
     "string table": (
         attribute(b"k", b"\x40\x01"),
@@ -152,7 +165,10 @@ VALUES: dict[str, tuple[bytes, Value]] = {
     "false": (b"\x10\x00", False),
     "infinity": (double(math.inf), math.inf),
     "bytes": (field(7, b"\xff\x00"), b"\xff\x00"),
-    "list": (field(5, field(1, string(b"a")) + field(1, b"") + field(1, b"\x18\x05")), ["a", None, 5]),
+    "list": (
+        field(5, field(1, string(b"a")) + field(1, b"") + field(1, b"\x18\x05")),
+        ["a", None, 5],
+    ),
     "empty list": (field(5, b""), []),
     "map": (field(6, field(1, field(1, b"a") + field(2, string(b"b")))), {"a": "b"}),
     "empty map": (field(6, b""), {}),
@@ -219,7 +235,11 @@ LOGS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "bad body": (field(5, string(b"\xff")), {"body": None}, ["log record body"]),
     "short id": (field(9, b"abc"), {"trace_id": ""}, ["log record trace id"]),
     "zero ids": (field(9, bytes(16)) + field(10, bytes(8)), {"trace_id": "", "span_id": ""}, []),
-    "ids": (field(9, TRACE) + field(10, SPAN), {"trace_id": TRACE.hex(), "span_id": SPAN.hex()}, []),
+    "ids": (
+        field(9, TRACE) + field(10, SPAN),
+        {"trace_id": TRACE.hex(), "span_id": SPAN.hex()},
+        [],
+    ),
     "name": (field(12, b"event"), {"name": "event"}, []),
     "time": (b"\x09" + struct.pack("<Q", 5) + b"\x59" + struct.pack("<Q", 7), {"start_ns": 5}, []),
     "observed": (b"\x59" + struct.pack("<Q", 2**64 - 1), {"end_ns": 2**64 - 1}, []),
@@ -290,9 +310,7 @@ def test_attributes_over_the_limit_are_refused_and_counted(count: int, refused: 
 
 def test_events_links_and_values_have_limits_too():
     event, link = field(11, field(2, b"e")), field(13, field(1, TRACE) + field(2, SPAN))
-    (record,) = decode(
-        request([span(event * 5, link * 5)]), "traces", Limits(events=3)
-    ).records
+    (record,) = decode(request([span(event * 5, link * 5)]), "traces", Limits(events=3)).records
     assert (len(record.events), len(record.links), len(record.refusals)) == (3, 3, 2)
     values = attribute(b"list", field(5, field(1, b"\x10\x01") * 50))
     (record,) = decode(request([span(values, AFTER)]), "traces", Limits(values=20)).records

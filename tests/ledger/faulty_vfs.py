@@ -83,7 +83,9 @@ class Disk:
 
     `fail` is (operation, n, times): the n-th operation of that name (from 1), and those after it up
     to `times`, raise and do nothing. `cut_at` is the number of the operation, of any name, before
-    which the power goes. `lies` is a disk whose sync does nothing.
+    which the power goes, `cut_after` the number of operations from the first failure until then.
+    `forgets` is a disk of which a failed sync loses what was pending for good, though processes
+    still see it, as Linux does. `lies` is a disk whose sync does nothing.
     """
 
     def __init__(
@@ -91,6 +93,8 @@ class Disk:
         *,
         fail: tuple[str, int, int] | None = None,
         cut_at: int | None = None,
+        cut_after: int | None = None,
+        forgets: bool = False,
         lies: bool = False,
     ) -> None:
         self.now: dict[Path, Content] = {}
@@ -100,6 +104,8 @@ class Disk:
         self.off = False
         self._fail = fail
         self._cut_at = cut_at
+        self._cut_after = cut_after
+        self._forgets = forgets
         self._lies = lies
         self._lock = threading.RLock()
 
@@ -115,6 +121,8 @@ class Disk:
                 return
             if self._fail[1] <= self.counts[name] < self._fail[1] + self._fail[2]:
                 self.failed += 1
+                if self._cut_after is not None and self._cut_at is None:
+                    self._cut_at = self.counts.total() + self._cut_after
                 raise OSError(errno.ENOSPC, "made to fail")
 
     def opened(self, path: Path, *, is_new: bool) -> None:
@@ -133,6 +141,11 @@ class Disk:
         with self._lock:
             if path in self.now and not self._lies:
                 self.now[path].sync()
+
+    def failed_to_sync(self, path: Path) -> None:
+        with self._lock:
+            if path in self.now and self._forgets:
+                self.now[path].pending = []
 
     def removed(self, path: Path) -> None:
         with self._lock:
@@ -207,8 +220,13 @@ class FaultyFile(apsw.VFSFile):
         super().xTruncate(newsize)
         self._disk.wrote(self._path, newsize)
 
-    def xSync(self, flags: int) -> None:  # noqa: ARG002, N802
-        _sqlite(self._disk, "sync")
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        try:
+            _sqlite(self._disk, "sync")
+        except apsw.IOError:
+            if not self._disk.off:
+                self._disk.failed_to_sync(self._path)
+            raise
         self._disk.synced(self._path)
         if self._syncs_directory:
             self._disk.synced_directory(self._path.parent)

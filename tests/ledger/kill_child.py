@@ -5,6 +5,7 @@ became of it. The writer prints `s N` before and `a N` after it appends batch N,
 with SIGKILL at a named point or at a moment.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from tests.ledger.samples import TENANT, batch
 from facta.ledger import Ledger
 
 THREADS = 3
+DAY_NS = 86_400 * 10**9
 
 
 def die() -> None:
@@ -53,14 +55,14 @@ def send(ledger: Ledger, numbers: list[int]) -> None:
 
 def write(plan: dict[str, Any]) -> None:
     """Append from several threads until death comes."""
-    if plan["point"] == "moment":
+    if plan["point"] == "moment of opening":
         threading.Timer(plan["after_s"], die).start()
-    day = 86_400 * 10**9
     first = plan["first"]
+    calls = itertools.count(plan["day"] * 100)
     ledger = Ledger.open(
         Path(plan["directory"]),
         min_free_bytes=0,
-        clock=lambda: plan["day"] * day,
+        clock=lambda: next(calls) // 100 * DAY_NS,  # a new segment after each 100 looks at it
         on_point=dying_at(plan["point"], plan["times"]),
     )
     again: list[int] = plan["again"]
@@ -73,8 +75,12 @@ def write(plan: dict[str, Any]) -> None:
     ]
     for thread in threads:
         thread.start()
-    for _ in range(1_000):
-        ledger.mark_projected(ledger.size)
+    if plan["point"] == "moment":
+        threading.Timer(plan["after_s"], die).start()
+    while any(thread.is_alive() for thread in threads):
+        if ledger.projected < ledger.size:
+            ledger.mark_projected(ledger.size)
+        os.sched_yield()
     for thread in threads:
         thread.join()
 

@@ -109,7 +109,7 @@ def after_cut(disk: Disk, source: Path, target: Path, mode: Mode, client: Client
             found += failings(ledger, range(8), range(8))
             if ledger.size != 24 or size > 24:
                 found.append(f"{size} observations, after sending again {ledger.size}")
-    except LedgerDamagedError as error:
+    except (LedgerDamagedError, Unavailable) as error:
         return [str(error)]
     return found
 
@@ -172,22 +172,55 @@ def test_a_disk_whose_fsync_does_nothing_is_beyond_any_promise(tmp_path: Path) -
     assert len(failed) >= 5
 
 
+def _killed_then_cut(disk: Disk, place: Path) -> list[str]:
+    """A life that ends with the disk, another that sends again what was not acknowledged, and then
+    a power cut: what does not hold after that."""
+    first, second, third = (place / part for part in ("first", "second", "third"))
+    client = Client(6)
+    with contextlib.suppress(LedgerDamagedError):  # killed while it opened
+        work(disk, first, client)
+    survived = disk.killed(first, second)
+    with ledger_on(survived, second, lambda: 3 * DAY_NS) as ledger:
+        for unanswered in sorted(set(client.sent) - set(client.acknowledged)):
+            client.send(ledger, unanswered)
+        assert set(client.acknowledged) == set(client.sent)
+        found = failings(ledger, client.acknowledged, client.sent)
+        survived.cut(second, third, "dropped", random.Random(0))
+    with ledger_on(Disk(), third, lambda: 3 * DAY_NS) as ledger:
+        return found + failings(ledger, client.acknowledged, client.sent)
+
+
 def test_a_repeat_is_not_acknowledged_before_its_first_copy_is_safe(tmp_path: Path) -> None:
     """Killed between write and fsync, sent again, acknowledged as a repeat, then a power cut."""
     total = _counts(tmp_path).counts.total()
-    for number in range(60, total, 5):
-        first, second, third = (tmp_path / f"{number}-{part}" for part in "abc")
-        disk, client = Disk(cut_at=number), Client(1)
-        with contextlib.suppress(LedgerDamagedError):  # killed while it opened
-            work(disk, first, client)
-        survived = disk.killed(first, second)
-        with ledger_on(survived, second, lambda: DAY_NS) as ledger:
-            for unanswered in sorted(set(client.sent) - set(client.acknowledged)):
-                client.send(ledger, unanswered)
-            assert set(client.acknowledged) == set(client.sent)
-            survived.cut(second, third, "dropped", random.Random(0))
-        with ledger_on(Disk(), third, lambda: DAY_NS) as ledger:
-            assert failings(ledger, client.acknowledged, client.sent) == [], f"killed at {number}"
+    for number in range(60, total, 8):
+        found = _killed_then_cut(Disk(cut_at=number), tmp_path / str(number))
+        assert found == [], f"killed at {number}"
+
+
+def _after_failed_syncs(tmp_path: Path, step: int, *, forgets: bool) -> Iterator[tuple[str, Disk]]:
+    syncs = _counts(tmp_path).counts["sync"]
+    for number in range(1, syncs + 1):
+        for later in (1, 2, 3, 5, 8, 13, 21):
+            if (number + later) % step == 0:
+                disk = Disk(fail=("sync", number, 1), cut_after=later, forgets=forgets)
+                yield f"sync-{number}-{later}", disk
+
+
+def test_a_failed_fsync_that_lost_its_pages_then_a_kill_then_a_power_cut(tmp_path: Path) -> None:
+    for name, disk in _after_failed_syncs(tmp_path, 6, forgets=True):
+        assert _killed_then_cut(disk, tmp_path / name) == [], name
+
+
+@pytest.mark.parametrize("mode", ["prefix", "pieces"])
+def test_a_failed_fsync_then_a_power_cut(tmp_path: Path, mode: Mode) -> None:
+    """What a failed commit left behind in the log must not come back after others went on."""
+    for name, disk in _after_failed_syncs(tmp_path, 12, forgets=False):
+        client = Client(6)
+        with contextlib.suppress(LedgerDamagedError):
+            work(disk, tmp_path / name, client)
+        target = tmp_path / f"{name}-cut"
+        assert after_cut(disk, tmp_path / name, target, mode, client) == [], name
 
 
 OPERATIONS = (

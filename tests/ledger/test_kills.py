@@ -30,6 +30,7 @@ POINTS = (
     "before_rotate",
     "after_rotate",
 )
+MOMENTS = ("moment", "moment", "moment", "moment of opening")
 ROOT = Path(__file__).parents[2]
 
 
@@ -60,16 +61,15 @@ def writers() -> Iterator["subprocess.Popen[str]"]:
 
 
 def plan(life: Life, rng: random.Random) -> dict[str, object]:
-    point = rng.choice((*POINTS, "moment", "moment", "moment", "moment"))
-    if "rotate" in point:
-        life.day += 1  # the writer begins a new segment with its first group
+    point = rng.choice((*POINTS, *MOMENTS))
+    life.day += 1  # the writer begins a new segment with its first group
     again = sorted(life.sent - life.acknowledged)
     again += rng.sample(sorted(life.acknowledged), min(2, len(life.acknowledged)))
     return {
         "directory": str(life.directory),
         "point": point,
         "times": 1 if "rotate" in point else rng.randint(1, 12),
-        "after_s": rng.uniform(0.005, 0.06),
+        "after_s": rng.uniform(0.001, 0.04),
         "first": max(life.sent, default=-1) + 1,
         "again": again,
         "day": life.day,
@@ -118,4 +118,4 @@ def test_kills_lose_and_double_nothing(tmp_path: Path, writers: "subprocess.Pope
         in_flight += unanswered > 0
     assert in_flight >= KILLS * 3 // 4
     if KILLS >= 200:
-        assert all(points[point] >= 3 for point in (*POINTS, "moment")), points
+        assert all(points[point] >= 3 for point in (*POINTS, *MOMENTS)), points

@@ -184,8 +184,15 @@ def no_window(text: str, value: str | bytes) -> bool:
 
 
 @pytest.fixture(scope="session")
-def holds_nothing_of() -> Callable[[Record, str | bytes], bool]:
-    return lambda record, value: no_window(all_text(record), value)
+def assert_gone() -> Callable[[Record, str | bytes], None]:
+    """Fails where a piece of the value is left in the record, without showing either."""
+
+    def check(record: Record, value: str | bytes) -> None:
+        __tracebackhide__ = True
+        if not no_window(all_text(record), value):
+            pytest.fail("a piece of a sealed value is left in the record", pytrace=False)
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from facta.model.sealed import Sealed
 from facta.sealing import classify, facts, seal
 
 Make = Callable[..., Record]
-Holds = Callable[[Record, str], bool]
+Gone = Callable[[Record, str], None]
 
 
 def sha(data: str | bytes) -> str:
@@ -69,7 +69,7 @@ def _filled(part: Any, value: str) -> Any:
 def test_a_value_in_its_place_is_sealed_whole(
     blobs: Any,
     span: Make,
-    holds_nothing_of: Holds,
+    assert_gone: Gone,
     form: str,
     kind: str,
     look: str,
@@ -86,7 +86,7 @@ def test_a_value_in_its_place_is_sealed_whole(
     elif form == "repr":
         shown = repr(messages)
     record = seal(span(("gen_ai.output.messages", shown)))
-    assert holds_nothing_of(record, value)
+    assert_gone(record, value)
     (sealed,) = record.marks.sealed
     assert (sealed.kind, sealed.state, sealed.size) == (kind, "whole", len(value))
     assert sealed.sha256 == sha(value)
@@ -107,11 +107,11 @@ FLATTENED = [
 
 @pytest.mark.parametrize(("tail", "kind", "type_"), FLATTENED)
 def test_a_flattened_attribute_is_a_place(
-    blobs: Any, span: Make, holds_nothing_of: Holds, tail: str, kind: str, type_: str
+    blobs: Any, span: Make, assert_gone: Gone, tail: str, kind: str, type_: str
 ) -> None:
     value, key = blobs.random(700), f"llm.input_messages.2.{tail}"
     record = seal(span((f"{key.rpartition('.')[0]}.type", type_), (key, value)))
-    assert holds_nothing_of(record, value)
+    assert_gone(record, value)
     assert [(s.kind, s.size) for s in record.marks.sealed] == [(kind, 700)]
 
 
@@ -203,7 +203,7 @@ def test_readable_text_in_a_sealed_place_stays(span: Make, key: str, type_: str,
 
 
 def test_an_item_in_a_signature_slot_is_looked_into(
-    blobs: Any, span: Make, holds_nothing_of: Holds
+    blobs: Any, span: Make, assert_gone: Gone
 ) -> None:
     value = blobs.openai()
     item = json.dumps(
@@ -211,7 +211,7 @@ def test_an_item_in_a_signature_slot_is_looked_into(
     )
     part = [{"type": "thinking", "thinking": "t", "thinkingSignature": item}]
     record = seal(span(("output.value", json.dumps(part))))
-    assert holds_nothing_of(record, value)
+    assert_gone(record, value)
     assert [(s.kind, s.size) for s in record.marks.sealed] == [("openai.reasoning", len(value))]
     assert "rs_1" in str(record.attributes)
 
@@ -259,7 +259,7 @@ def test_classify_says_what_one_value_is(blobs: Any) -> None:
 
 
 def test_the_same_value_elsewhere_in_the_record_is_known(
-    blobs: Any, span: Make, holds_nothing_of: Holds
+    blobs: Any, span: Make, assert_gone: Gone
 ) -> None:
     value = blobs.random(900)
     part = json.dumps([{"type": "reasoning", "encrypted_content": value}])
@@ -270,6 +270,6 @@ def test_the_same_value_elsewhere_in_the_record_is_known(
             ("output.value", part),
         )
     )
-    assert holds_nothing_of(record, value)
+    assert_gone(record, value)
     seen = sorted((s.sealed_by, s.state) for s in record.marks.sealed)
     assert seen == [("known", "truncated"), ("known", "whole"), ("place", "whole")]

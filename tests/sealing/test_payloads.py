@@ -119,4 +119,5 @@ def test_all_other_text_is_exact(
         for mark, index in re.findall(r"(\ue000[0-9a-f]+:(\d+)\ue001)", after):
             withheld = sealed.marks.sealed[int(index)].state == "withheld"
             after = after.replace(mark, "<REDACTED>" if withheld else "@")
-        assert (before == after) is True
+        same = before == after
+    assert same

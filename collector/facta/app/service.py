@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from facta.api.own import LedgerStatus
@@ -39,22 +40,29 @@ class Facta:
         Raises LedgerLockedError or StoreHeldError where another process has it open.
         """
         settings.data.mkdir(parents=True, exist_ok=True)
-        ledger = Ledger.open(settings.data / "ledger", max_backlog_rows=settings.max_backlog_rows)
-        try:
+        with ExitStack() as opened:
+            ledger = Ledger.open(
+                settings.data / "ledger", max_backlog_rows=settings.max_backlog_rows
+            )
+            opened.callback(ledger.close)
             store = Store.open(settings)
+            opened.callback(store.close)
             store.migrate()
             projector = Projector(ledger, store, settings.data / "resolve")
-        except BaseException:
-            ledger.close()
-            raise
+            opened.pop_all()
         projector.start()
         return cls(settings, ledger, store, projector, metrics or Metrics())
 
     def close(self) -> None:
         """Finish what is being written and close; what is not projected yet is taken up next time."""
         self.projector.stop()
-        self.store.close()
         self.ledger.close()
+        self.store.close()
+        self.projector.close()
+
+    def rebuild(self) -> None:
+        """Fill the store anew from the ledger; returns at once, `status` tells how far it is."""
+        self.projector.rebuild()
 
     def accept(self, batch: Batch, identity: Identity) -> Outcome:
         """Keep a batch; returns when it is on stable storage. Raises Unavailable.

@@ -29,6 +29,11 @@ app = typer.Typer(
 tokens = typer.Typer(help="Who may send or read what.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(tokens, name="tokens")
 
+SESSION_COLUMNS = ["session_id", "service", "models", "turns", "calls", "effects", "sealed", "gaps"]
+SIGHTING_COLUMNS = [
+    "session_id", "turn_id", "direction", "position", "kind", "state", "size", "sha256"
+]  # fmt: skip
+
 FormatOption = Annotated[Format, typer.Option("--format", help="How the list is printed.")]
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Rows at most.")]
 
@@ -70,17 +75,9 @@ def up(
     ] = False,
 ) -> int:
     """Start the collector, the store and the dashboard."""
-    from facta import app as facta_app
-    from facta.api.tokens import TokenError, required
+    from facta.app import up as serve
 
-    settings = load()
-    try:
-        known = required(settings.tokens, on_loopback=settings.on_loopback)
-    except TokenError as error:
-        raise Stop(USAGE, str(error)) from None
-    if known is None:
-        say("facta: no tokens: everybody on this machine can send, and read both lanes")
-    return facta_app.up(settings, dashboard=not no_dashboard) or CLEAN
+    return serve(load(), dashboard=not no_dashboard)
 
 
 @app.command()
@@ -92,9 +89,33 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the data in FACTA_DATA.")] = False,
 ) -> int:
     """Send bundled agent runs through real OTLP and show what was recorded."""
-    from facta import app as facta_app
+    from facta.app import demo as play
 
-    return facta_app.demo(once, keep) or CLEAN
+    return play(load(), _show, once=once, keep=keep)
+
+
+def _show(url: str) -> None:
+    """What a collector at `url` has: its sessions, one timeline, what was sealed."""
+    settings = load().model_copy(update={"url": url})
+    _reading(_shown, settings)
+
+
+def _shown(client: Any) -> int:
+    from facta.cli.timeline import lines
+
+    found = list(client.every("/sessions"))
+    _headed("facta sessions")
+    write(found, SESSION_COLUMNS, Format.table, sys.stdout)
+    for session in sorted(found, key=lambda row: -int(row["effects"]))[:1]:
+        _headed(f"facta timeline {session['session_id']}")
+        sys.stdout.writelines(f"{line}\n" for line in lines(client.timeline(session["session_id"])))
+    _headed("facta sightings")
+    write(client.every("/sightings"), SIGHTING_COLUMNS, Format.table, sys.stdout)
+    return CLEAN
+
+
+def _headed(command: str) -> None:
+    sys.stdout.write(f"\n$ {command}\n")
 
 
 @app.command()
@@ -108,9 +129,8 @@ def sessions(
     form: FormatOption = Format.table,
 ) -> int:
     """List sessions, newest first."""
-    shown = ["session_id", "service", "models", "turns", "calls", "effects", "sealed", "gaps"]
     params = {"service": service, "model": model, "since": since, "until": until}
-    return _list("/sessions", params, shown, limit, form)
+    return _list("/sessions", params, SESSION_COLUMNS, limit, form)
 
 
 @app.command()
@@ -154,7 +174,7 @@ def sightings(
     form: FormatOption = Format.table,
 ) -> int:
     """List sealed values where they were seen; with --blob: whose is this one?"""
-    shown = ["session_id", "turn_id", "direction", "position", "kind", "state", "size", "sha256"]
+    shown = SIGHTING_COLUMNS
     params = {"session_id": session, "service": service, "kind": kind, "sealed_by": sealed_by}
     if not blob:
         return _list("/sightings", {**params, "any_hash": sha256}, shown, limit, form)

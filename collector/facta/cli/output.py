@@ -23,7 +23,7 @@ Row = dict[str, Any]
 _FORMULA = re.compile(r"[\s\ufeff\"']*[=+\-@\t\r]")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _WIDTHS_FROM = 200
-_CELL = 60
+_CELL = 64
 
 
 class Format(StrEnum):
@@ -51,9 +51,12 @@ def as_json(value: Any, indent: int | None = None) -> str:
     """JSON in which every hidden character is an escape; it reads back as the same value."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     hidden = {char for char in set(text) if unicodedata.category(char) in _HIDDEN} - {"\n"}
-    return text.translate(
-        {ord(char): json.dumps(char)[1:-1] for char in hidden if char != "\x7f"} | {0x7F: "\\u007f"}
-    )
+    return text.translate({ord(char): _escape(char) for char in hidden})
+
+
+def _escape(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
 
 
 def as_cell(value: Any) -> str:
@@ -97,11 +100,11 @@ def _write_csv(rows: Iterable[Row], columns: Sequence[str], out: TextIO) -> None
     for row in rows:
         if writer is None:
             names = [*columns, *(name for name in row if name not in columns)]
-            writer = csv.DictWriter(out, names, extrasaction="ignore", lineterminator="\n")
+            writer = csv.DictWriter(out, names, extrasaction="ignore")
             writer.writeheader()
         writer.writerow({name: _csv_cell(value) for name, value in row.items()})
     if writer is None:
-        csv.writer(out, lineterminator="\n").writerow(columns)
+        csv.writer(out).writerow(columns)
 
 
 def _csv_cell(value: Any) -> str:

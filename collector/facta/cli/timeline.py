@@ -29,32 +29,56 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
     yield _head(session)
     yield ""
     yield _laid_out(("#", "at", "step", "what it rests on"))
-    number = 0
-    for step in steps:
-        if step["lane"] != "evidence":
-            continue
+    evidence = [step for step in steps if step["lane"] == "evidence"]
+    numbers = _numbers(evidence)
+    issued = _issued(evidence, numbers)
+    for step, number in zip(evidence, numbers, strict=True):
         for place, (kind, what, rests) in enumerate(_DESCRIBED[step["kind"]](step)):
-            counted = step["kind"] in {"turn", "call"} and not place
-            number += counted
-            at = offset(step["at_ns"], start) if not place else ""
-            cells = (str(number) if counted else "", at, f"{kind:<{_KIND_WIDTH}}{what}", rests)
-            yield _laid_out(cells)
+            head = (number, offset(step["at_ns"], start)) if not place else ("", "")
+            origin = issued.get(step.get("sha256", ""), "") if _is_carried(step) else ""
+            yield _laid_out((*head, f"{kind:<{_KIND_WIDTH}}{what}{origin}", rests))
     yield ""
     yield from _why(steps, start)
 
 
+def _numbers(steps: list[Row]) -> list[str]:
+    """Turns and calls are counted; what belongs to them has no number."""
+    count = 0
+    numbers = []
+    for step in steps:
+        counted = step["kind"] in {"turn", "call"}
+        count += counted
+        numbers.append(str(count) if counted else "")
+    return numbers
+
+
+def _issued(steps: list[Row], numbers: list[str]) -> dict[str, str]:
+    """By its hash, the number of the turn whose response first showed a sealed value."""
+    turns = {
+        step["turn_id"]: number
+        for step, number in zip(steps, numbers, strict=True)
+        if step["kind"] == "turn"
+    }
+    found: dict[str, str] = {}
+    for step in steps:
+        if step["kind"] == "sighting" and not _is_carried(step) and step["sha256"]:
+            found.setdefault(step["sha256"], f" ← {turns.get(step['turn_id'], '?')}")
+    return found
+
+
+def _is_carried(step: Row) -> bool:
+    return (step["kind"], step.get("direction")) == ("sighting", "request")
+
+
 def _head(session: Row) -> str:
-    counts = [
-        f"{session[name]} {name if session[name] != 1 else name.removesuffix('s')}"
-        for name in ("turns", "calls", "effects")
-    ]
+    counts = [_count(session[name], name) for name in ("turns", "calls", "effects")]
     gaps = len(session["gaps"])
     parts = [
         session["service"],
         " → ".join(session["models"]),
         *counts,
-        f"{session['sealed']} sealed" if session["sealed"] else "",
-        f"{gaps} gap{'s' if gaps != 1 else ''}" if gaps else "",
+        f"{session['sealed']:,} sealed" if session["sealed"] else "",
+        _count(gaps, "gaps") if gaps else "",
     ]
     known = " · ".join(line(part) for part in parts if part)
     lasted = session["ended_ns"] - session["started_ns"]
@@ -88,7 +112,9 @@ def _turn(step: Row) -> Iterator[Part]:
     told = []
     items, kept = step["request_items"], step["context_kept"]
     if items is not None:
-        told.append(f"+ {items - kept} items" if kept else f"{items} items shown")
+        told.append(
+            f"+ {_count(items - kept, 'items')}" if kept else _count(items, "items") + " shown"
+        )
     if step["context_rewritten"]:
         told.append("history rewritten")
     if step["reasoning_tokens"] is not None:
@@ -140,7 +166,7 @@ def _evaluation(step: Row) -> Iterator[Part]:
 
 
 def _retrieval(step: Row) -> Iterator[Part]:
-    documents = f" → {len(step['document_ids'])} documents"
+    documents = f" → {_count(len(step['document_ids']), 'documents')}"
     yield (
         "looked up",
         _cut(step["query"], _WHAT_WIDTH - len(documents)) + documents,
@@ -159,6 +185,10 @@ def _refusal(step: Row) -> Iterator[Part]:
 
 def _gap(step: Row) -> Iterator[Part]:
     yield "gap", _cut(step["gap"]), ""
+
+
+def _count(count: int, things: str) -> str:
+    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
 
 
 def _cut(text: str, limit: int = _WHAT_WIDTH) -> str:

@@ -58,14 +58,28 @@ def read(record: Record) -> Reading:
 
 
 def _unplaced(record: Record, reading: Reading) -> list[Fact]:
-    """Sealed values that no item or aside holds (in a tool's arguments, say) are sightings too."""
+    """Sealed values that no item or aside holds (in a tool's arguments, say) are sightings too.
+
+    The same bytes in another alphabet are the same place told again: they join the part that holds
+    them, with a hash of their own.
+    """
     held = {_identity(sealed) for fact in reading.facts for sealed in _sealed(fact.body)}
+    parts = [part for fact in reading.facts for part in _parts(fact.body)]
     aside = Aside()
     for sealed in record.marks.sealed:
-        if _identity(sealed) not in held:
-            held.add(_identity(sealed))
+        if _identity(sealed) in held:
+            continue
+        held.add(_identity(sealed))
+        same = [p for p in parts if any(_same_bytes(s, sealed) for s in p.sealed)]
+        for part in same:
+            part.sealed.append(sealed)
+        if not same:
             aside.entries.append(Entry(Part("sealed", sealed=[sealed])))
     return [genai.fact(aside, "response", record)] if aside.entries else []
+
+
+def _same_bytes(one: Sealed, other: Sealed) -> bool:
+    return bool(one.sha256_decoded) and one.sha256_decoded == other.sha256_decoded
 
 
 def _identity(sealed: Sealed) -> tuple[str, str, int]:
@@ -73,9 +87,11 @@ def _identity(sealed: Sealed) -> tuple[str, str, int]:
 
 
 def _sealed(body: Body) -> list[Sealed]:
+    return [sealed for part in _parts(body) for sealed in part.sealed]
+
+
+def _parts(body: Body) -> list[Part]:
     if isinstance(body, Turn):
         items = [*(body.input or []), *(body.output or [])]
-        return [sealed for item in items for part in item.parts for sealed in part.sealed]
-    if isinstance(body, Aside):
-        return [sealed for entry in body.entries for sealed in entry.part.sealed]
-    return []
+        return [part for item in items for part in item.parts]
+    return [entry.part for entry in body.entries] if isinstance(body, Aside) else []

@@ -66,7 +66,7 @@ def load(value: Value) -> tuple[Value, bool]:
     if (shown := _load_repr(value)) is not None:
         return shown, False
     shown = _load_cut(value)
-    return (value, False) if shown is None else (shown, True)
+    return (shown, True) if shown else (value, False)
 
 
 def _load_cut(text: str) -> Value:

@@ -54,7 +54,7 @@ async def serve_receiver(
         ]
     )
     for name, signal in _SERVICES.items():
-        method = grpc.unary_unary_rpc_method_handler(_Export(signal, receiver, authorize))
+        method = grpc.unary_unary_rpc_method_handler(_Export(signal, receiver, authorize).export)
         handler = grpc.method_handlers_generic_handler(name, {"Export": method})
         server.add_generic_rpc_handlers((handler,))
     port: int = server.add_insecure_port(address)
@@ -70,7 +70,7 @@ class _Export:
         self._receiver = receiver
         self._authorize = authorize
 
-    async def __call__(self, body: bytes, context: Any) -> bytes:
+    async def export(self, body: bytes, context: Any) -> bytes:
         try:
             outcome = await self._export(body, context)
         except asyncio.CancelledError:

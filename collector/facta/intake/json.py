@@ -53,11 +53,13 @@ def decode(body: bytes, signal: Signal, limits: Limits) -> Batch:
 
 def _at_once(request: Any, signal: Signal, limits: Limits) -> Batch:
     """A request with nothing wrong in it; raises Refused for any other."""
+    if not isinstance(request, dict):
+        raise Refused("not an object")
     allowance = Allowance(limits)
     batch = Batch()
     resources, scopes, records = _NAMES[signal]
     read = span if signal == "traces" else log_record
-    for resource in _nodes(node_of(request), resources):
+    for resource in _nodes(request, resources):
         for part in _nodes(resource, scopes):
             owner = scope(resource, part, allowance)
             batch.records.extend(read(node, owner, allowance) for node in _nodes(part, records))

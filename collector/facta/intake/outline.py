@@ -18,6 +18,9 @@ from facta.model.records import Attributes, Batch, Record, Refusal, Scope, Value
 # and count afterwards take twenty times the memory of a body full of empty values.
 SLICE = 256 * 1024
 
+_STEPS_OF_A_REFUSAL = 10
+_STEPS_OF_IDS = 32
+
 Place = tuple[int, int]
 T = TypeVar("T")
 
@@ -123,6 +126,8 @@ def read(raw: bytes, scope: Scope, encoding: Encoding, allowance: Allowance) -> 
             allowance.values = before
     allowance.strict = False
     allowance.repeated = 0
+    # Enough to find the ids, which senders put first: no span is lost to its neighbours' rubbish.
+    allowance.steps.left = max(allowance.steps.left, _STEPS_OF_IDS)
     return encoding.salvage(raw, scope, allowance)
 
 
@@ -143,6 +148,7 @@ class Notes:
 
     def add(self, reason: str, place: str, raw: bytes | memoryview) -> None:
         """Refuse `raw`, which stood at `place` of the owner."""
+        self._allowance.steps.left -= _STEPS_OF_A_REFUSAL
         if self._allowance.notes:
             self._allowance.notes -= 1
             self._found.append(refusal(reason, f"{self._owner} {place}".strip(), raw))
@@ -183,7 +189,7 @@ class Notes:
         kept: Attributes = []
         nothing: tuple[str, Value] = ("", None)
         for index, raw in enumerate(raws):
-            if not self._allowance.values:
+            if not self._allowance.values or self._allowance.steps.left <= 0:
                 self._together(raw)
                 continue
             pair = self.attempt(f"{place} {index}".strip(), raw, reading, nothing)

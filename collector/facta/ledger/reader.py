@@ -202,6 +202,6 @@ class Readers:
 
 def _unreadable(error: apsw.Error) -> LedgerDamagedError | LedgerUnreadable:
     name = type(error).__name__
-    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)):
         return LedgerDamagedError(f"a file of the ledger is damaged ({name}): run the verification")
     return LedgerUnreadable(f"the ledger cannot be read now ({name})")

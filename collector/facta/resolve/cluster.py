@@ -15,6 +15,7 @@ from facta.resolve import rows
 from facta.resolve.calls import Call, Calls
 from facta.resolve.chains import Chains, Reader
 from facta.resolve.effects import Surroundings, effects_of
+from facta.resolve.holes import Ux
 from facta.resolve.lanes import Lists, Summaries, context_rows, is_ux, sighting_rows
 from facta.resolve.rows import Row, key_of
 from facta.resolve.sessions import Claims, Session, session_id, sessions_of
@@ -72,7 +73,7 @@ class Cluster:
         for work in list(self.works.values()):
             self._finish_calls(work)
         self._place("asides", self.of("aside"))
-        ux = self._ux_commits()
+        ux = self._ux()
         effects = self._effects()
         for _, work in sorted(self.works.items()):
             self._write(work, ux, effects)
@@ -157,15 +158,20 @@ class Cluster:
                 if s.o.span_id:
                     self.call_at.setdefault((s.o.trace_id, s.o.span_id), (call, work))
 
-    def _ux_commits(self) -> frozenset[str]:
-        out: set[str] = set()
-        for work in self.works.values():
-            out |= work.lists.ux_commits()
-            out |= {
-                e["part"]["t"] for s in work.asides for e in s.body["entries"] if is_ux(e["part"])
-            }
-            out |= {p["t"] for s in work.aggregates for _, p, _ in self._parts(s) if is_ux(p)}
-        return frozenset(out)
+    def _ux(self) -> Ux:
+        """All reasoning texts of the cluster that are long enough to be told from chance."""
+        commits: set[str] = set()
+        visited: set[str] = set()
+        for s in self.of("turn"):
+            for told in (s.body["request"], s.body["response"]):
+                for link in (
+                    self.chains.back(told["head"], stop=visited.__contains__) if told else ()
+                ):
+                    visited.add(link.name)
+                    commits |= {part["t"] for part in link.item["parts"] if is_ux(part)}
+        for s in self.of("aside"):
+            commits |= {e["part"]["t"] for e in s.body["entries"] if is_ux(e["part"])}
+        return Ux({c: text for c in commits if (text := self.chains.text(c))})
 
     def _parts(self, s: Seen, turn: Turn | None = None) -> list[tuple[str, dict[str, Any], str]]:
         """The parts of a telling's lists, each link once; what the turn itself tells is left out."""
@@ -203,7 +209,7 @@ class Cluster:
             out[name].append(rows.effect_row(effect, name))
         return out
 
-    def _write(self, work: Work, ux: frozenset[str], effects: dict[str, list[Row]]) -> None:
+    def _write(self, work: Work, ux: Ux, effects: dict[str, list[Row]]) -> None:
         session, name = work.session, work.session.session_id
         calls = [rows.call_row(call, name, self.chains) for call in work.calls.all]
         if not session.turns and not calls:

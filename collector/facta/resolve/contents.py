@@ -31,7 +31,8 @@ def named(tables: dict[str, list[Row]]) -> dict[str, int]:
             if part["kind"] in ("call", "result"):
                 out[part.get("commit", "")] |= DEED
             else:
-                out[part.get("commit", "")] |= UX if part.get("ux") else TEXT
+                # A text with holes is kept whole with the summaries; its row has the rest.
+                out[part.get("commit", "")] |= UX if part.get("ux") or part.get("holes") else TEXT
     for row in tables.get("ux.summaries", ()):
         out[row["ux_commit"]] |= UX
     for row in tables.get("evidence.turns", ()):

@@ -1,13 +1,17 @@
 """Resolving as observations come in: only the clusters that changed, only the rows that differ."""
 
+import logging
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import apsw
 import orjson
 
+from facta.ledger import LedgerDamagedError
+from facta.model.errors import Unavailable
 from facta.model.observation import Object, Observation
 from facta.resolve.chains import Chains
 from facta.resolve.cluster import Tables, resolve
@@ -15,6 +19,7 @@ from facta.resolve.contents import CONTENT as CONTENT_TABLES
 from facta.resolve.contents import Contents
 from facta.resolve.keys import cluster_keys
 from facta.resolve.state import GONE, State, Written, digest
+from facta.store import StoreError
 
 TABLES = (
     "evidence.sessions", "evidence.turns", "evidence.context", "evidence.tool_calls", "evidence.effects",
@@ -25,6 +30,25 @@ CONTENT = tuple(CONTENT_TABLES.values())
 _CACHE_BYTES = 64 * 1024 * 1024
 _CACHED_OBSERVATIONS = 50_000
 _BATCH = 64
+
+
+MISFIT = 53  # the store's code for a value that its column does not take
+# Not the fault of what is resolved: to be tried again.
+_ELSEWHERE = (Unavailable, LedgerDamagedError, OSError, MemoryError, apsw.Error)
+
+log = logging.getLogger("facta.resolve")
+
+Writes = dict[str, list[dict[str, Any]]]
+
+
+class Done(NamedTuple):
+    """What has been worked out for a cluster: rows to write, and what to note of them."""
+
+    cluster: int
+    tenant: str
+    changed: list[Written]
+    gone: list[bytes]
+    writes: Writes
 
 
 class Source(Protocol):
@@ -88,6 +112,7 @@ class Resolver:
         self._source, self._sink = source, sink
         self._cache = Cache(source)
         self._observations: OrderedDict[int, Observation] = OrderedDict()
+        self._failed: set[int] = set()
 
     @property
     def taken(self) -> int:
@@ -95,9 +120,25 @@ class Resolver:
         return self._state.number("taken")
 
     @property
-    def waits(self) -> bool:
-        """Whether clusters wait to be resolved."""
-        return self._state.waits()
+    def failed(self) -> int:
+        """How many clusters could not be resolved; they are tried again when they change."""
+        return len(self._failed)
+
+    def number(self, name: str) -> int:
+        """A number that was kept under a name; 0 where none was."""
+        return self._state.number(name)
+
+    def keep(self, **numbers: int) -> None:
+        """Keep numbers under their names, on stable storage."""
+        with self._state.transaction():
+            for name, value in numbers.items():
+                self._state.set_number(name, value)
+
+    def clear(self) -> None:
+        """Forget everything, to resolve it anew into empty tables."""
+        self._state.clear()
+        self._failed.clear()
+        self._observations.clear()
 
     def close(self) -> None:
         """Close the resolver's own file."""
@@ -110,19 +151,16 @@ class Resolver:
 
     def take(self, rows: list[Any]) -> None:
         """Take in the ledger's next rows (with `seq` and `observation`), without resolving yet."""
-        self._state.begin()
-        try:
-            chains: dict[str, Chains] = {}
+        chains: dict[str, Chains] = {}
+        with self._state.transaction():
             for row in rows:
                 o = row.observation
                 chain = chains.setdefault(o.tenant, Chains(self._cache.reader(o.tenant)))
-                self._state.add(o.tenant, row.seq, cluster_keys(o, orjson.loads(o.body), chain))
+                self._failed.discard(self._state.add(o.tenant, row.seq, _keys(o, chain)))
                 self._remember(row.seq, o)
             self._state.set_number("taken", rows[-1].seq + 1)
-            self._state.commit()
-        except BaseException:
-            self._state.rollback()
-            raise
+        # Those that were joined to another are no more.
+        self._failed = {cluster for cluster in self._failed if self._state.is_dirty(cluster)}
 
     def _remember(self, seq: int, o: Observation) -> None:
         self._observations[seq] = o
@@ -131,47 +169,75 @@ class Resolver:
 
     def flush(self) -> int:
         """Resolve some of the clusters that wait; how many there were."""
-        batch = self._state.dirty(_BATCH)
-        if not batch:
-            return 0
-        version = max(self._state.number("version") + 1, time.time_ns())
-        writes: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        done: list[tuple[int, list[Written], list[bytes]]] = []
-        contents = Contents(self._state)
-        for cluster, tenant in batch:
-            tables = resolve(
-                tenant, self._load(self._state.members(cluster)), self._cache.reader(tenant)
-            )
-            changed, gone = self._differences(cluster, tenant, tables, version, writes)
-            contents.of(cluster, tenant, tables)
-            done.append((cluster, changed, gone))
-        contents.write(self._cache.reader, version, writes)
-        self._intend(done, version, contents)
-        for table in sorted(writes):
-            self._sink.insert(table.removesuffix(GONE), writes[table])
-        self._settle(done, contents)
+        batch = self._state.dirty(_BATCH + len(self._failed))
+        batch = [entry for entry in batch if entry[0] not in self._failed]
+        if batch:
+            self._flush(batch)
         return len(batch)
 
-    def _intend(
-        self, done: list[tuple[int, list[Written], list[bytes]]], version: int, contents: Contents
-    ) -> None:
-        self._state.begin()
-        self._state.set_number("version", version)
-        for cluster, changed, _ in done:
-            self._state.note(cluster, [row._replace(digest=None) for row in changed])
-        contents.intend()
-        self._state.commit()
+    def _flush(self, batch: list[tuple[int, str]]) -> None:
+        version = max(self._state.number("version") + 1, time.time_ns())
+        contents = Contents(self._state)
+        work = [self._worked(*entry, version, contents) for entry in batch]
+        done = [one for one in work if one is not None]
+        writes: Writes = defaultdict(list)
+        for one in done:
+            for table, rows in one.writes.items():
+                writes[table] += rows
+        contents.write(self._cache.reader, version, writes)
+        self._intend(done, version, contents)
+        try:
+            for table in sorted(writes):
+                self._sink.insert(table.removesuffix(GONE), writes[table])
+        except StoreError as error:
+            if error.code != MISFIT:
+                raise
+            self._without_misfits([(one.cluster, one.tenant) for one in done])
+        else:
+            self._settle(done, contents)
 
-    def _settle(
-        self, done: list[tuple[int, list[Written], list[bytes]]], contents: Contents
-    ) -> None:
-        self._state.begin()
-        for cluster, changed, gone in done:
-            self._state.note(cluster, changed)
-            self._state.forget(cluster, gone)
-            self._state.clean(cluster)
-        contents.settle()
-        self._state.commit()
+    def _without_misfits(self, batch: list[tuple[int, str]]) -> None:
+        """The clusters one by one, since a row of one of them has a value that no column takes."""
+        if len(batch) == 1:
+            self._give_up(batch[0][0], "MISFIT")
+            return
+        for entry in batch:
+            self._flush([entry])
+
+    def _worked(self, cluster: int, tenant: str, version: int, contents: Contents) -> Done | None:
+        """What a cluster changes; None where our own code fails on it, which costs it alone."""
+        observations = self._load(self._state.members(cluster))
+        writes: Writes = defaultdict(list)
+        try:
+            tables = resolve(tenant, observations, self._cache.reader(tenant))
+            changed, gone = self._differences(cluster, tenant, tables, version, writes)
+            contents.of(cluster, tenant, tables)
+        except _ELSEWHERE:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, the others must go on
+            self._give_up(cluster, type(error).__name__)
+            return None
+        return Done(cluster, tenant, changed, gone, writes)
+
+    def _give_up(self, cluster: int, why: str) -> None:
+        """Leave a cluster as it stands until it changes."""
+        self._failed.add(cluster)
+        log.error("a group of observations could not be resolved (%s): it waits", why)
+
+    def _intend(self, done: list[Done], version: int, contents: Contents) -> None:
+        with self._state.transaction():
+            self._state.set_number("version", version)
+            for one in done:
+                self._state.note(one.cluster, [row._replace(digest=None) for row in one.changed])
+            contents.intend()
+
+    def _settle(self, done: list[Done], contents: Contents) -> None:
+        with self._state.transaction():
+            for one in done:
+                self._state.note(one.cluster, one.changed)
+                self._state.forget(one.cluster, one.gone)
+                self._state.clean(one.cluster)
+            contents.settle()
 
     def _load(self, seqs: list[int]) -> list[Observation]:
         missing = [seq for seq in seqs if seq not in self._observations]
@@ -197,7 +263,7 @@ class Resolver:
         tenant: str,
         tables: Tables,
         version: int,
-        writes: dict[str, list[dict[str, Any]]],
+        writes: Writes,
     ) -> tuple[list[Written], list[bytes]]:
         before = self._state.written(cluster)
         changed: list[Written] = []
@@ -229,3 +295,14 @@ class Resolver:
                 }
             )
         return changed, [old.name for old in gone]
+
+
+def _keys(o: Observation, chains: Chains) -> Iterable[str]:
+    """What an observation shares with others; one that our code fails on stays for itself."""
+    try:
+        return cluster_keys(o, orjson.loads(o.body), chains)
+    except _ELSEWHERE:
+        raise
+    except Exception as error:  # noqa: BLE001  whatever it is, the others must go on
+        log.error("an observation could not be placed (%s)", type(error).__name__)  # noqa: TRY400
+        return [f"alone {o.id}"]

@@ -5,6 +5,7 @@ from typing import Any
 
 from facta.resolve import rows
 from facta.resolve.chains import Chains, Link
+from facta.resolve.holes import Ux
 from facta.resolve.kinds import ux_kind
 from facta.resolve.rows import Row, key_of
 from facta.resolve.turns import Turn
@@ -49,19 +50,13 @@ class Lists:
         )
         return delta
 
-    def ux_commits(self) -> set[str]:
-        """The commitments of all reasoning texts that are long enough to be told from chance."""
-        links = [link for d in self.deltas.values() for link in d.links]
-        links += [link for r in self.responses.values() for link in r]
-        return {p["t"] for link in links for p in link.item["parts"] if is_ux(p)}
-
 
 def is_ux(part: dict[str, Any]) -> bool:
     """Whether a part is reasoning text that the ux lane keeps as such everywhere."""
     return bool(part["k"] == "reasoning" and part.get("n", 0) >= MIN_UX)
 
 
-def context_rows(turn: Turn, lists: Lists, ux: frozenset[str]) -> list[Row]:
+def context_rows(turn: Turn, lists: Lists, ux: Ux) -> list[Row]:
     """The items that a turn's request adds, and those of its response."""
     out = [
         rows.context_row(turn, "request", link, lists.chains, ux)

@@ -8,6 +8,7 @@ import orjson
 from facta.resolve.calls import Call, Value, chosen
 from facta.resolve.chains import Chains, Link
 from facta.resolve.effects import Effect
+from facta.resolve.holes import Ux
 from facta.resolve.sessions import Session
 from facta.resolve.turns import RANK, Seen, Turn
 
@@ -116,7 +117,7 @@ def _conflict(turn: Turn) -> set[str]:
     return {"conflict"} if any(len(heads) > 1 for heads in told.values()) else set()
 
 
-def context_row(turn: Turn, direction: str, link: Link, chains: Chains, ux: frozenset[str]) -> Row:
+def context_row(turn: Turn, direction: str, link: Link, chains: Chains, ux: Ux) -> Row:
     """One item of a turn; texts of the ux lane are named by commitment and size alone."""
     return {
         "session_id": turn.session,
@@ -131,30 +132,27 @@ def context_row(turn: Turn, direction: str, link: Link, chains: Chains, ux: froz
     }
 
 
-def shown_part(part: Row, chains: Chains, ux: frozenset[str]) -> Row:
-    """A part with its text inline where it is evidence."""
+_NAMES = (("commit", "t"), ("size", "n"), ("call_id", "c"), ("tool", "o"), ("is_error", "e"))
+
+
+def shown_part(part: Row, chains: Chains, ux: Ux) -> Row:
+    """A part with its text inline where it is evidence, with holes where it holds summaries."""
     out: Row = {"kind": part["k"]}
-    for long, short in (
-        ("commit", "t"),
-        ("size", "n"),
-        ("call_id", "c"),
-        ("tool", "o"),
-        ("is_error", "e"),
-    ):
-        if short in part:
-            out[long] = part[short]
-    if part["k"] == "reasoning" or (part.get("t") in ux and part["k"] not in ("call", "result")):
-        out["ux"] = True
-    elif "t" in part:
-        text = chains.text(part["t"])
-        out |= (
-            {"text": preview(text), "cut": len(text) > INLINE}
-            if text is not None
-            else {"erased": True}
-        )
+    out |= {long: part[short] for long, short in _NAMES if short in part}
     if "s" in part:
         out["sealed"] = [dict(zip(_SEALED, s, strict=True)) for s in part["s"]]
-    return out
+    deed = part["k"] in ("call", "result")
+    if part["k"] == "reasoning" or (not deed and part.get("t") in ux.texts):
+        return out | {"ux": True}
+    if "t" not in part:
+        return out
+    text = chains.text(part["t"])
+    if text is None:
+        return out | {"erased": True}
+    shown, holes = (text, []) if deed else ux.cut(part["t"], text)
+    if holes:
+        return out | {"text": shown, "cut": False, "holes": holes}
+    return out | {"text": preview(text), "cut": len(text) > INLINE}
 
 
 _SEALED = (

@@ -5,11 +5,16 @@ noted before they are written, so that after a crash none is forgotten that may 
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+
+# Raised when these tables change, or what is resolved from the same observations: a file of another
+# format is begun anew, and with it the resolved tables.
+FORMAT = 1
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS key (name BLOB PRIMARY KEY, cluster INTEGER NOT NULL) WITHOUT ROWID;
@@ -51,32 +56,56 @@ def digest(*parts: str) -> bytes:
 
 
 class State:
-    """The resolver's own file, for one thread."""
+    """The resolver's own file, for one thread. All methods raise apsw.Error."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = apsw.Connection(str(path))
-        self._db.execute(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=5000;"
-        )
-        self._db.execute(_SCHEMA)
+        try:
+            # What is noted before it is written must outlast a power cut, else rows stand in the
+            # store that nobody knows of.
+            self._db.execute(
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=5000;"
+            )
+            self._make_tables()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _make_tables(self) -> None:
+        with self.transaction():
+            if self._db.pragma("user_version") != FORMAT:
+                self._drop_tables()
+            self._db.execute(_SCHEMA)
+            self._db.pragma("user_version", FORMAT)
+
+    def _drop_tables(self) -> None:
+        tables = list(self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
+        for (name,) in tables:
+            self._db.execute(f'DROP TABLE "{name}"')
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self.transaction():
+            self._drop_tables()
+            self._db.execute(_SCHEMA)
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
-    def begin(self) -> None:
-        """Begin a transaction."""
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of what is done inside, or after an error nothing of it."""
         self._db.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        """End it."""
-        self._db.execute("COMMIT")
-
-    def rollback(self) -> None:
-        """Take it back, where one is open."""
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            # After some errors (a full disk) SQLite has taken it back itself.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
 
     def _one(self, sql: str, value: int | str) -> int:
         for row in self._db.execute(sql, (value,)):
@@ -150,9 +179,9 @@ class State:
         sql = "SELECT cluster, tenant FROM dirty JOIN cluster USING (cluster) ORDER BY cluster LIMIT ?"
         return [(row[0], row[1]) for row in self._db.execute(sql, (most,))]
 
-    def waits(self) -> bool:
-        """Whether anything waits to be resolved."""
-        return self._db.execute("SELECT 1 FROM dirty LIMIT 1").fetchone() is not None
+    def is_dirty(self, cluster: int) -> bool:
+        """Whether a cluster has changed since it was resolved."""
+        return bool(self._one("SELECT 1 FROM dirty WHERE cluster = ?", cluster))
 
     def clean(self, cluster: int) -> None:
         """A cluster has been resolved."""

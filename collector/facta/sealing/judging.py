@@ -151,11 +151,13 @@ def _inner(
 ) -> list[Spot]:
     """The spots inside the strings of structured text, with offsets in `text`."""
     spots: list[Spot] = []
-    json_like = layers.is_json_like(text)
+    structured = layers.is_structured(text)
+    # What stands in prose was pasted there: its shape says nothing.
+    root = place.root if structured or place.root != "model" else "other"
     outer = places.Node(place.key, place.node)
     for token in layers.strings(text, outer, found):
-        at = Place(token.key, token.node, place.root)
-        trusted = token.cut and (json_like or cut or token.node.parent is not outer)
+        at = Place(token.key, token.node, root)
+        trusted = token.cut and (structured or cut or token.node.parent is not outer)
         if token.is_bytes:
             spots += _bytes_token(text, token, at)
             continue

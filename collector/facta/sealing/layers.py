@@ -179,9 +179,12 @@ def strings(text: str, node: Node, found: list[tuple[int, int]]) -> Iterator[Tok
     yield from _Reader(Node("", node), spots).read(text, opening.start())
 
 
-def is_json_like(text: str) -> bool:
-    """Whether the whole text is structured, so that a missing end means that it was cut."""
-    return text.lstrip()[:1] in ("{", "[", '"')
+_STRUCTURED = re.compile(r"\s*(?:[\[{(\"]|(?:data|event|id):|[A-Za-z_][\w.]{0,64}\()")
+
+
+def is_structured(text: str) -> bool:
+    """Whether the whole text is structured, and not prose with some JSON in it."""
+    return _STRUCTURED.match(text) is not None
 
 
 _ESCAPE = re.compile(
@@ -214,20 +217,58 @@ def unescape(inner: str) -> str:
 
 
 def raw_offsets(inner: str, wanted: list[int]) -> dict[int, int]:
-    """For offsets in the decoded text, the offsets in the literal's inner text."""
+    """For offsets in the decoded text, the offsets in the literal's inner text.
+
+    The text is halved where no escape is cut apart, and only lengths of decoded halves are looked
+    at, so that long texts cost little more than their decoding.
+    """
     if "\\" not in inner:
         return {offset: offset for offset in wanted}
     found: dict[int, int] = {}
-    todo = sorted(set(wanted), reverse=True)
-    decoded = raw = 0
-    for escape in _ESCAPE.finditer(inner):
-        plain_length = escape.start() - raw
-        while todo and todo[-1] <= decoded + plain_length:
-            found[todo[-1]] = raw + todo[-1] - decoded
-            todo.pop()
+    todo = [(0, len(inner), 0, sorted(set(wanted)))]
+    while todo:
+        low, high, decoded, offsets = todo.pop()
+        if not offsets:
+            continue
+        middle = _safe_cut(inner, low, high) if high - low > _SHORT else high
+        if middle >= high:
+            found |= _walked(inner, low, high, decoded, offsets)
+            continue
+        first = decoded + len(unescape(inner[low:middle]))
+        at = bisect_left(offsets, first)
+        todo.append((low, middle, decoded, offsets[:at]))
+        todo.append((middle, high, first, offsets[at:]))
+    return found
+
+
+_SHORT = 4096
+_NO_ESCAPE = re.compile(r"[^\\]{13}")  # longer than an escape, so that its end is in none
+
+
+def _safe_cut(inner: str, low: int, high: int) -> int:
+    """An offset about the middle that no escape spans, or `high`; `low` is such an offset."""
+    middle = (low + high) // 2
+    stretch = _NO_ESCAPE.search(inner, middle, min(high, middle + _SHORT))
+    if stretch:
+        return stretch.end()
+    start = low + len(inner[low:middle].rstrip("\\"))
+    if start > low and "\\" in inner[max(low, start - 13) : start]:
+        return high
+    return middle + (middle - start) % 2  # inside a run of backslashes they go in pairs
+
+
+def _walked(inner: str, low: int, high: int, decoded: int, offsets: list[int]) -> dict[int, int]:
+    """As `raw_offsets`, escape by escape, from one offset to another."""
+    found: dict[int, int] = {}
+    todo, raw = offsets[::-1], low
+    for escape in _ESCAPE.finditer(inner, low, high):
+        plain = escape.start() - raw
+        while todo and todo[-1] <= decoded + plain:
+            offset = todo.pop()
+            found[offset] = raw + offset - decoded
         if not todo:
             return found
-        decoded, raw = decoded + plain_length + 1, escape.end()
+        decoded, raw = decoded + plain + 1, escape.end()
     return found | {offset: raw + offset - decoded for offset in todo}
 
 

@@ -40,7 +40,7 @@ class Chain:
         own = self.own.get(turn_id, [])
         request = [row for row in own if row["direction"] == REQUEST]
         response = [row for row in own if row["direction"] != REQUEST]
-        inherited = sorted(self._inherited(turn_id), key=lambda row: row["item"])
+        inherited = self._inherited(turn_id)
         return [
             row | {"turn_id": turn_id, "first_turn_id": row["turn_id"]}
             for row in [*inherited, *request, *response]
@@ -48,10 +48,22 @@ class Chain:
 
     def count_inherited(self, turn_id: str) -> int:
         """How many sightings a turn shows again."""
-        return sum(1 for _ in self._inherited(turn_id))
+        return len(self._inherited(turn_id))
 
-    def _inherited(self, turn_id: str) -> Iterator[Row]:
-        """Walks back along `context_of`; each step can only narrow how much is shared."""
+    def _inherited(self, turn_id: str) -> list[Row]:
+        """What the shared part of the history shows, in order of place.
+
+        What the turn itself is told to show at such a place (by a second observer) is not repeated.
+        """
+        told = {_place(row) for row in self.own.get(turn_id, []) if row["direction"] == REQUEST}
+        shown = [row for row in self._shared(turn_id) if _place(row) not in told]
+        return sorted(shown, key=lambda row: row["item"])
+
+    def _shared(self, turn_id: str) -> Iterator[Row]:
+        """Walks back along `context_of`; each step can only narrow how much is shared.
+
+        Only places of an item list are: a sealed value beside the lists has no position.
+        """
         turn = self.turns.get(turn_id)
         shared = turn["context_kept"] if turn else 0
         seen = {turn_id}
@@ -59,7 +71,11 @@ class Chain:
             before = turn["context_of"]
             seen.add(before)
             for row in self.own.get(before, []):
-                if row["direction"] == REQUEST and row["item"] < shared:
+                if row["direction"] == REQUEST and row["position"] and row["item"] < shared:
                     yield row
             turn = self.turns.get(before)
             shared = min(shared, turn["context_kept"]) if turn else 0
+
+
+def _place(row: Row) -> tuple[str, str, int, str]:
+    return row["position"], row["kind"], row["size"], row["sha256"]
