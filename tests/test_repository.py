@@ -228,10 +228,11 @@ def imported_distributions(folders: list[str]) -> set[str]:
     }
     found: set[str] = set()
     for module in modules:
-        # Namespace packages, as opentelemetry's, belong to many: the longest name they list counts.
         names = providers.get(module.split(".")[0], [])
         if len(names) > 1:
+            # A namespace, as opentelemetry's: what only one of them provides tells which it is.
             names = [name for name in names if provides(name, module)]
+            names = names if len(names) == 1 else []
         found |= {str(canonicalize_name(name)) for name in names}
     return found - {"facta"}
 
@@ -248,8 +249,8 @@ def declared(*groups: list[str]) -> set[str]:
     return {str(canonicalize_name(Requirement(line).name)) for group in groups for line in group}
 
 
-# Named by a package that is declared, in one version with it: the SDK's API, pytest's packaging.
-PART_OF_ANOTHER = {"opentelemetry-api", "packaging"}
+# Brought by a package that is declared: the SDK's API, the exporters' encoders, pytest's packaging.
+PART_OF_ANOTHER = {"opentelemetry-api", "opentelemetry-exporter-otlp-proto-common", "packaging"}
 
 # Used by another package or as a command, and so imported nowhere.
 INDIRECT = {

@@ -65,7 +65,7 @@ def read(session_id: str, *, ux: bool) -> Timeline:
 def draw(block: Block, place: int, *, linked: bool) -> None:
     """One block; the ux lane in its own dress, with its label."""
     if block.evidence:
-        with st.container(key=f"step-{'linked-' if linked else ''}{block.first}", gap=None):
+        with st.container(key=step_key(block, linked=linked), gap=None):
             draw_evidence(block)
         return
     with st.container(key=f"ux-{place}", gap="xxsmall"):
@@ -75,23 +75,31 @@ def draw(block: Block, place: int, *, linked: bool) -> None:
         draw_values(block, place)
 
 
+def step_key(block: Block, *, linked: bool) -> str:
+    """The name of a block's container, by which the style sheet knows it."""
+    if not block.number:
+        return f"step-with-{block.place}"
+    return f"step-{'linked-' if linked else ''}{block.number}"
+
+
 def draw_evidence(block: Block) -> None:
     """Number and kind, when, what happened, what it rests on."""
     number, what, rests = st.columns([1.5, 8, 3], gap="small")
     with number.container(gap=None):
         with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-            st.subheader(str(block.first), anchor=f"step-{block.first}", width="content")
+            if block.number:
+                anchor = f"step-{block.number}"
+                st.subheader(str(block.number), anchor=anchor, width="content")
             st.badge(LABELS.get(block.kind, block.kind), color=COLORS.get(block.kind, "violet"))
             if block.flagged:
                 st.badge("conflict", color="red")
-        through = f"to {block.last} " if block.last > block.first else ""
-        st.text(f"{through}{block.at}")
+        st.text(block.at)
     with what.container(gap=None):
         if block.what:
             st.text(line(block.what))
         if block.facts:
             st.text("\n".join(line(fact) for fact in block.facts))
-        draw_values(block, block.first)
+        draw_values(block, block.place)
     with rests:
         st.text("\n".join(line(part) for part in block.rests))
 
@@ -183,7 +191,7 @@ def wanted_step() -> int:
 
 def part_of(shown: list[Block], step: int) -> int:
     """The number of the part that holds a step, from 1."""
-    return next((place // PART + 1 for place, block in enumerate(shown) if step <= block.last), 1)
+    return next((place // PART + 1 for place, block in enumerate(shown) if step <= block.number), 1)
 
 
 st.header("Session", anchor=False)
@@ -202,7 +210,7 @@ if len(shown) > PART:
         ceil(len(shown) / PART), default=part_of(shown, step), key="part", bind="query-params"
     )
 for place, block in enumerate(shown[(part - 1) * PART : part * PART], start=(part - 1) * PART):
-    draw(block, place, linked=block.first <= step <= block.last and step > 0)
+    draw(block, place, linked=block.number == step > 0)
 if step:
     st.html(
         f"<script>document.getElementById('step-{step}')?.scrollIntoView()</script>",

@@ -75,13 +75,13 @@ class Failing(Store):
     def migrate(self) -> list[str]:
         raise self.error
 
-    def insert(self, table: str, rows: Any) -> None:  # noqa: ARG002
+    def insert(self, table: str, rows: Any) -> None:
         raise self.error
 
-    def query(self, sql: str, params: Any = None) -> list[Row]:  # noqa: ARG002
+    def query(self, sql: str, params: Any = None) -> list[Row]:
         raise self.error
 
-    def truncate(self, table: str) -> None:  # noqa: ARG002
+    def truncate(self, table: str) -> None:
         raise self.error
 
     def ready(self) -> bool:

@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -191,11 +190,10 @@ def test_a_held_store_says_who_holds_it(facta: Facta, data: Path) -> None:
 @pytest.fixture
 def served(data: Path, tmp_path: Path) -> Iterator[tuple[str, Tokens]]:
     """The seeded folder behind uvicorn, with tokens."""
-    copied = shutil.copytree(data, tmp_path / "copy")
-    store = EmbeddedStore.at(copied)
+    store = EmbeddedStore.at(data)
     tokens = Tokens(tmp_path / "tokens.json")
     status = LedgerStatus(5000, 10, resolved=True)
-    app = create_app(store, lambda: status, tokens, Settings(data=copied))
+    app = create_app(store, lambda: status, tokens, Settings(data=data))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, args=([listening],))
@@ -231,17 +229,13 @@ def test_doctor_finds_what_is_wrong(facta: Facta) -> None:
     ran = facta("doctor")
     assert ran.code == 1
     found = [line.split(":")[0] for line in ran.out.splitlines() if not line.startswith(" ")]
-    assert (
-        found
-        == [
-            "nothing arriving",
-            "no content (chat)",
-            "no session ids (chat)",
-            "sealed by shape (chat)",
-            "sealed in plain telemetry",
-        ]
-        or "disk nearly full" in found
-    )
+    assert [name for name in found if name != "disk nearly full"] == [
+        "nothing arriving",
+        "no content (chat)",
+        "no session ids (chat)",
+        "sealed by shape (chat)",
+        "sealed in plain telemetry (anthropic.instrumentation)",
+    ]
     rows = json.loads(facta("doctor", "--format", "json").out)
     assert all(row["hint"] for row in rows)
     assert facta("doctor", "--format", "csv").code == 1
@@ -256,7 +250,7 @@ def test_tokens_are_made_listed_and_revoked(
     text = made.out.strip()
     assert text.startswith("facta_")
     identity = Tokens(tmp_path / "tokens.json").identify(f"Bearer {text}")
-    assert (identity.tenant, identity.scopes) == ("acme", {"evidence", "ux"})
+    assert (identity.tenant, sorted(identity.scopes)) == ("acme", ["evidence", "ux"])
     listed = facta("tokens", "list", "--format", "json")
     [row] = json.loads(listed.out)
     assert row["scopes"] == ["evidence", "ux"]

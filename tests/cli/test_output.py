@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,21 +31,25 @@ DRIVES += ["\u2028", "\u2029", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e00
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("form", [Format.table, Format.json, Format.jsonl])
 def test_no_text_drives_a_terminal(form: Format, text: str) -> None:
-    shown = as_text([{"name": text, "list": [text]}], ["name", "list"], form)
+    row: dict[str, Any] = {"name": text, "list": [text]}
+    shown = as_text([row], ["name", "list"], form)
     assert not [char for char in DRIVES if char != "\n" and char in shown]
     if form is not Format.json:
         assert shown.count("\n") == (2 if form is Format.table else 1)
 
 
-@given(st.dictionaries(st.text(), st.text() | st.integers() | st.none() | st.lists(st.text())))
-def test_json_reads_back_as_it_was(row: dict[str, object]) -> None:
+VALUES: st.SearchStrategy[Any] = st.text() | st.integers() | st.none() | st.lists(st.text())
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_json_reads_back_as_it_was(row: dict[str, Any]) -> None:
     assert json.loads(as_json(row)) == row
     assert json.loads(as_text([row], [], Format.jsonl)) == row
     assert json.loads(as_text([row, row], [], Format.json)) == [row, row]
 
 
 def test_a_table_has_columns() -> None:
-    rows = [{"a": "x", "b": 1, "c": "hidden"}, {"a": "longer", "b": None}]
+    rows: list[dict[str, Any]] = [{"a": "x", "b": 1, "c": "hidden"}, {"a": "longer", "b": None}]
     assert as_text(rows, ["a", "b"], Format.table) == "a       b\nx       1\nlonger\n"
     assert as_text([], ["a", "b"], Format.table) == "a  b\n"
 

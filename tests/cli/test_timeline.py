@@ -71,7 +71,7 @@ def poisoned(value: Any, key: str = "") -> Any:
 
 def test_hostile_texts_neither_drive_a_terminal_nor_break_lines(answer: dict[str, Any]) -> None:
     shown = list(lines(poisoned(copy.deepcopy(answer))))
-    assert len(shown) == len(list(lines(answer))) + 3  # three errors are texts now
+    assert len(shown) == len(list(lines(answer))) + 5  # each turn and each call has an error now
     for text in shown:
         assert not set(text) & {"\x1b", "\r", "\n", "\u202e", "\x9b", "\0", "\x07"}
         assert len(text) < 2500
@@ -86,5 +86,5 @@ def test_a_conflict_and_what_was_not_seen_are_said(answer: dict[str, Any]) -> No
             step["basis"] = "conflict"
     shown = "\n".join(lines(changed))
     assert shown.count("CONFLICT  the sources disagree") == 2
-    assert shown.count("result   not seen") == 2
+    assert shown.count("result    not seen") == 2
     assert shown.count("CONFLICT: the sources disagree") == 2

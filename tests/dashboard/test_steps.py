@@ -20,19 +20,19 @@ def told(row: dict[str, Any]) -> Block:
     return block
 
 
-def test_numbers_are_the_places_in_the_evidence_lane_with_and_without_the_ux_lane() -> None:
+def test_turns_and_calls_are_numbered_the_same_with_and_without_the_ux_lane() -> None:
     sealed = [evidence("sighting", sealed_kind="k", position=f"0.{n}") for n in range(2)]
     other = evidence("sighting", turn_id="t2", sealed_kind="k")
     summary = {"lane": "ux", "kind": "ux", "ux_kind": "thinking", "ux_reasoning_summary": "so"}
     rows = [evidence("turn"), summary, *sealed, other, evidence("call")]
     found = blocks(SESSION, rows)
-    places = [(block.kind, block.first, block.last) for block in found]
+    places = [(block.kind, block.number, block.place) for block in found]
     assert places == [
         ("turn", 1, 1),
         ("ux", 0, 0),
-        ("sighting", 2, 3),
-        ("sighting", 4, 4),
-        ("call", 5, 5),
+        ("sighting", 0, 2),
+        ("sighting", 0, 4),
+        ("call", 2, 5),
     ]
     assert [block.evidence for block in found] == [True, False, True, True, True]
     assert found[1].values == [Value("summary", "so")]
@@ -88,5 +88,5 @@ def test_no_type_of_field_breaks_a_block(kind: str, value: object) -> None:
         value,
     )
     (block,) = blocks({"started_ns": value}, [{**evidence(kind), **named}])
-    assert block.first == 1
+    assert block.place == 1
     assert whole_rows(block)

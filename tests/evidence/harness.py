@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -28,6 +28,7 @@ from facta.sealing import seal
 
 DATA = Path(__file__).parents[1] / "data" / "otlp"
 RUNS = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+Signal = Literal["traces", "logs"]
 IDENTITY = Identity("default", "local")
 KEY = b"k" * 32
 Row = dict[str, Any]
@@ -35,7 +36,7 @@ Tables = dict[str, list[Row]]
 _RESOLVED_CLOCK = ("version", "deleted")
 
 
-def files_of(run: str) -> Iterator[tuple[str, Path]]:
+def files_of(run: str) -> Iterator[tuple[Signal, Path]]:
     """(signal, file) of a run's requests, in the order in which they were sent."""
     for line in (DATA / run / "headers.jsonl").read_text().splitlines():
         head = json.loads(line)

@@ -10,8 +10,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-from tests.evidence.harness import House, Tables, append_of
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from tests.evidence.harness import House, Signal, Tables, append_of
 
 from facta.intake import protobuf
 from facta.intake.limits import Limits
@@ -64,7 +64,7 @@ def span(
     parent: str = "",
     at: float = 0,
     seconds: float = 1,
-    kind: int = 1,
+    kind: Span.SpanKind.ValueType = Span.SPAN_KIND_INTERNAL,
     error: bool = False,
 ) -> Span:
     """A span; `trace`, `name` and `parent` are names that stand for ids, `at` is seconds from noon."""
@@ -80,7 +80,7 @@ def span(
         attributes=pairs(attributes),
     )
     if error:
-        out.status.code = 2
+        out.status.code = Status.STATUS_CODE_ERROR
     return out
 
 
@@ -102,7 +102,7 @@ def chat(
     }
     told |= {"gen_ai.response.id": response_id} if response_id else {}
     told |= {key.replace("__", "."): value for key, value in attributes.items()}
-    return span(name, told, trace=trace, at=at, parent=parent, kind=3)
+    return span(name, told, trace=trace, at=at, parent=parent, kind=Span.SPAN_KIND_CLIENT)
 
 
 def tool(
@@ -188,7 +188,7 @@ def event(
     return out
 
 
-def records_of(payload: bytes, signal: str = "traces") -> list[Record]:
+def records_of(payload: bytes, signal: Signal = "traces") -> list[Record]:
     """The records of a request, none of them refused."""
     batch = protobuf.decode(payload, signal, Limits())
     assert batch.rejected == 0

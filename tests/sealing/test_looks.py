@@ -51,6 +51,9 @@ PARTS: list[tuple[str, str, int, dict[str, Any]]] = [
     ("xai.reasoning", "xai", 1731, {"reasoning_details": [{"type": "reasoning.encrypted", "format": "xai-responses-v1", "data": "@"}]}),
     ("anthropic.signature", "random", 500, {"reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "text": "t", "signature": "@"}]}),
     ("gemini.thought_signature", "random", 500, {"provider_specific_fields": {"thought_signatures": ["@"]}}),
+    ("gemini.thought_signature", "random", 500, {"additional_kwargs": {"__gemini_function_call_thought_signatures__": {"call_1": "@"}}}),
+    ("gemini.thought_signature", "random", 500, {"type": "function_call", "id": "c", "arguments": {}, "signature": "@"}),
+    ("unknown", "random", 500, {"type": "tool_call", "id": "c", "extras": {"signature": "@"}}),
     ("unknown", "random", 500, {"type": "reasoning", "content": "@"}),
     ("unknown", "random", 1100, {"type": "text", "content": "@"}),
 ]  # fmt: skip

@@ -120,4 +120,4 @@ def test_all_other_text_is_exact(
             withheld = sealed.marks.sealed[int(index)].state == "withheld"
             after = after.replace(mark, "<REDACTED>" if withheld else "@")
         same = before == after
-    assert same
+        assert same

@@ -126,11 +126,12 @@ def test_text_around_a_value_is_exact(before: str, after: str, size: int) -> Non
     left = str(record.attributes[0][1])
     gone = value not in left
     assert gone
-    if not _output(json.dumps([before, after])).marks.sealed:  # else more than the value is sealed
+    without = json.dumps([part | {"signature": ""}, before])
+    if not _output(without).marks.sealed:  # else more than the value is sealed
         low, _, high = text.partition(value)
         mark = f"\ue000{record.marks.nonce}:0\ue001"
         same = left == low + mark + high
-    assert same
+        assert same
 
 
 @given(

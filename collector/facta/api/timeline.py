@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from facta.store import Row
-from facta.store.unfold import Chain
+from facta.store.unfold import REQUEST, Chain
 
 Step = dict[str, Any]
+
+_NEVER = 2**63
 
 _KINDS = {
     "tool_calls": "call",
@@ -42,13 +44,13 @@ def steps(session: Row, rows: Mapping[str, list[Row]], chain: Chain, ux: list[Ro
         for row in rows[view]:
             placed.put(row, [_step(_KINDS[view], row)])
     shown = _by_turn(ux)
-    found = list(placed.before)
+    found = placed.before()
     for number, turn in enumerate(turns):
         turn_id = turn["turn_id"]
         found.append(_step("turn", turn) | {"sealed_again": chain.count_inherited(turn_id)})
-        found += [_sighting(row, turn["started_ns"]) for row in chain.own.get(turn_id, [])]
+        found += [_sighting(row, turn["started_ns"]) for row in _shown_first(chain, turn_id)]
         found += [_summary(row) for row in shown.pop(turn_id, [])]
-        found += placed.under[number]
+        found += placed.under(number)
     for turn_id in sorted(chain.own.keys() - chain.turns.keys()):
         found += [_sighting(row, 0) for row in chain.own[turn_id]]
     found += [_summary(row) for rest in shown.values() for row in rest]
@@ -56,11 +58,11 @@ def steps(session: Row, rows: Mapping[str, list[Row]], chain: Chain, ux: list[Ro
 
 
 class _Placed:
-    """What stands under each turn, and before the first one."""
+    """What stands under each turn, and before the first one: groups of steps, to be put in order."""
 
     def __init__(self, turns: list[Row]) -> None:
-        self.before: list[Step] = []
-        self.under: list[list[Step]] = [[] for _ in turns]
+        self._before: list[list[Step]] = []
+        self._under: list[list[list[Step]]] = [[] for _ in turns]
         self._number = {turn["turn_id"]: number for number, turn in enumerate(turns)}
         timed = [(turn["started_ns"], number) for number, turn in enumerate(turns)]
         self._timed = sorted(pair for pair in timed if pair[0])
@@ -70,16 +72,32 @@ class _Placed:
         number = self._number.get(row.get("turn_id", ""))
         if number is None:
             number = self._by_time(row["started_ns"])
-        if number < 0:
-            self.before += made
-        else:
-            self.under[number] += made
+        (self._before if number < 0 else self._under[number]).append(made)
+
+    def before(self) -> list[Step]:
+        """What was there before any turn."""
+        return _in_order(self._before)
+
+    def under(self, number: int) -> list[Step]:
+        """What stands under a turn, in the order of its times."""
+        return _in_order(self._under[number])
 
     def _by_time(self, at: int) -> int:
         if not at or not self._timed:
-            return len(self.under) - 1
-        place = bisect_right(self._timed, (at, len(self.under)))
+            return len(self._under) - 1
+        place = bisect_right(self._timed, (at, len(self._under)))
         return self._timed[place - 1][1] if place else -1
+
+
+def _in_order(groups: list[list[Step]]) -> list[Step]:
+    """The steps of all groups by the time of each group's first; those without a time come last."""
+    ordered = sorted(groups, key=lambda group: group[0]["at_ns"] or _NEVER)
+    return [step for group in ordered for step in group]
+
+
+def _shown_first(chain: Chain, turn_id: str) -> list[Row]:
+    """What a turn shows that none before it did: the request's before the response's."""
+    return sorted(chain.own.get(turn_id, []), key=lambda row: row["direction"] != REQUEST)
 
 
 def _effects_by_call(rows: Mapping[str, list[Row]]) -> dict[int, list[Row]]:

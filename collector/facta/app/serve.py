@@ -25,6 +25,7 @@ from facta.intake.http import receiver_routes
 from facta.intake.limits import Limits
 from facta.intake.receiving import Receiver
 from facta.ledger import LedgerDamagedError, LedgerLockedError
+from facta.ledger.files import Lock
 from facta.model.errors import Unavailable
 from facta.model.identity import Denied, Identity
 from facta.settings import Settings
@@ -68,6 +69,23 @@ def listening(host: str, port: int, setting: str) -> socket.socket:
         raise PortError(
             f"cannot listen on {host}:{port} ({reason}): set FACTA_HOST or {setting}"
         ) from None
+    return sock
+
+
+def _port(settings: Settings) -> socket.socket:
+    """The socket for HTTP, when the port for gRPC is free too. Raises PortError."""
+    try:
+        sock = listening(settings.host, settings.http_port, "FACTA_HTTP_PORT")
+        try:
+            listening(settings.host, settings.grpc_port, "FACTA_GRPC_PORT").close()
+        except PortError:
+            sock.close()
+            raise
+    except PortError:
+        lock = settings.data / "ledger" / "lock"
+        if lock.exists():
+            Lock(lock).release()  # raises LedgerLockedError: another Facta here, which says more
+        raise
     return sock
 
 
@@ -124,9 +142,8 @@ class Collector:
         self._authorize = authorizer(tokens)
         with ExitStack() as opened:
             # The ports first: whether they are free is known at once, the store takes a while.
-            self._socket = listening(settings.host, settings.http_port, "FACTA_HTTP_PORT")
+            self._socket = _port(settings)
             opened.callback(self._socket.close)
-            listening(settings.host, settings.grpc_port, "FACTA_GRPC_PORT").close()
             self._facta = Facta.open(settings)
             opened.callback(self._facta.close)
             self._receiver = Receiver(self._facta.accept, Limits(body=settings.max_body_bytes))

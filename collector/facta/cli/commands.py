@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from facta.cli import missing
 from facta.cli.output import Format, Row, as_json, say, write
@@ -50,8 +50,8 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     try:
         code = app(list(arguments), standalone_mode=False, prog_name="facta")
-    except click.ClickException as error:
-        error.show(sys.stderr)
+    except TyperException as error:
+        say(f"facta: {error.format_message()} (facta --help lists what there is)")
         return USAGE
     except (Stop, SettingsError) as error:
         say(f"facta: {error}")
@@ -59,10 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         say(f"facta: {missing(error)}")
         return USAGE
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNFINISHED
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _INTERRUPTED
     return code if isinstance(code, int) else CLEAN
 
@@ -284,12 +281,17 @@ def _first(rows: Iterable[Row], limit: int) -> Iterable[Row]:
 
 
 def _reading(work: Callable[[Any], int], settings: Settings | None = None) -> int:
-    """Run `work` with a client of the API; says so when the store is behind."""
+    """Run `work` with a client of the API."""
     from facta.api.client import ApiError, connect
 
     try:
         with connect(settings or load()) as client:
-            return work(client)
+            code = work(client)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        raise Stop(UNFINISHED, "nobody reads any more what this prints") from None
     except ApiError as error:
         unusable = error.status in {401, 403, 404, 422}
         raise Stop(USAGE if unusable else UNFINISHED, str(error)) from None

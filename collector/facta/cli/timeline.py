@@ -11,7 +11,7 @@ Row = dict[str, Any]
 Cells = tuple[str, str, str, str]
 
 _WHAT_WIDTH = 62
-_KIND_WIDTH = 9
+_KIND_WIDTH = 10
 _RULE = "-" * 20
 BASES = {
     "acknowledged": "acknowledged by the tool, never observed",
@@ -120,7 +120,7 @@ def _turn(step: Row) -> Iterator[Part]:
     if step["reasoning_tokens"] is not None:
         told.append(f"{step['reasoning_tokens']:,} reasoning tokens")
     if step["sealed_again"]:
-        told.append(f"{step['sealed_again']} sealed carried again")
+        told.append(f"{step['sealed_again']:,} sealed again")
     model = step["response_model"] or step["request_model"]
     rests = [*step["observers"], step["response_id"]]
     yield "turn", _cut(", ".join([model, *told] if model else told)), _joined(rests)

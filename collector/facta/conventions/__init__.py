@@ -48,6 +48,7 @@ def read(record: Record) -> Reading:
     if (
         not any(isinstance(f.body, (Turn, Call)) for f in reading.facts)
         or "facta.effect.operation" in attrs
+        or any(event.name == "facta.effect" for event in record.events)
     ):
         reading.facts += effects.facts(record, attrs)
     reading.facts += own.facts(record, attrs)

@@ -5,7 +5,7 @@ most faithful reading there is: item ids, settings, compaction items, exact orde
 """
 
 from facta.conventions.messages import read_items
-from facta.conventions.parts import clean_id
+from facta.conventions.parts import clean_id, truncated
 from facta.conventions.values import dump, load, number, text_of
 from facta.model.facts import Item, Turn
 from facta.model.records import Value
@@ -47,7 +47,7 @@ def read_request(value: Value, turn: Turn, marks: Marks) -> bool:
     else:
         return False
     if cut:
-        turn.flags.append("request_truncated")
+        turn.flags += truncated("request", value, marks)
     turn.instructions = turn.instructions or _instructions(body, marks)
     if body.get("tools"):
         turn.tools = turn.tools or marks.render(dump(body["tools"]))
@@ -105,7 +105,7 @@ def read_response(value: Value, turn: Turn, marks: Marks) -> bool:
     if output is None:
         return False
     if cut:
-        turn.flags.append("response_truncated")
+        turn.flags += truncated("response", value, marks)
     turn.output = output
     turn.response_id = turn.response_id or clean_id(
         body.get("id") or body.get("response_id") or body.get("responseId"), marks

@@ -6,7 +6,7 @@ Source: open-telemetry/semantic-conventions-genai (Development), docs/gen-ai.
 """
 
 from facta.conventions.messages import read_item, read_items
-from facta.conventions.parts import clean_id
+from facta.conventions.parts import clean_id, truncated
 from facta.conventions.table import fill
 from facta.conventions.values import (
     Attrs,
@@ -115,12 +115,12 @@ def turn_of(record: Record, attrs: Attrs) -> Turn:
     turn = fill(Turn(), attrs)
     for key in ("gen_ai.input.messages", "pydantic_ai.all_messages", "all_messages_events"):
         if key in attrs:
-            turn.input = _messages(attrs[key], record, turn, "request_truncated")
+            turn.input = _messages(attrs[key], record, turn, "request")
             break
     else:
         turn.input = _indexed(attrs, "gen_ai.prompt", record)
     if "gen_ai.output.messages" in attrs:
-        turn.output = _messages(attrs["gen_ai.output.messages"], record, turn, "response_truncated")
+        turn.output = _messages(attrs["gen_ai.output.messages"], record, turn, "response")
     else:
         turn.output = _indexed(attrs, "gen_ai.completion", record)
     system = attrs.get("gen_ai.system_instructions")
@@ -145,11 +145,11 @@ def _raw_usage(raw: dict[str, Value], turn: Turn) -> None:
                 turn.usage.setdefault("reasoning_tokens", int(amount))
 
 
-def _messages(value: Value, record: Record, turn: Turn, flag: str) -> list[Item]:
+def _messages(value: Value, record: Record, turn: Turn, side: str) -> list[Item]:
     entries, cut = load_list(value)
     if cut:
-        turn.flags.append(flag)
-    role = "assistant" if flag == "response_truncated" else "user"
+        turn.flags += truncated(side, value, record.marks)
+    role = "assistant" if side == "response" else "user"
     return read_items(entries, record.marks, role)
 
 

@@ -35,6 +35,13 @@ def sealed_in(value: Value, marks: Marks) -> list[Sealed]:
     return [sealed for text in strings(value) for sealed in marks.find(text)]
 
 
+def truncated(side: str, value: Value, marks: Marks) -> list[str]:
+    """The flags of a request or response whose text came cut: that it was, and how long it came."""
+    text = text_of(value)
+    sealed = sum(s.size - len(s.label()) for s in marks.find(text))
+    return [f"{side}_truncated", f"{side}_truncated_to:{len(marks.render(text)) + sealed}"]
+
+
 def clean_id(value: Value, marks: Marks) -> str:
     """An id without what was packed into it: LiteLLM's `<id>__thought__<signature>` is cut at the mark."""
     text = text_of(value)

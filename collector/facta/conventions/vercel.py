@@ -8,7 +8,7 @@ Source: vercel/ai content/docs/03-ai-sdk-core/60-telemetry.mdx.
 
 from facta.conventions.genai import fact, unquoted
 from facta.conventions.messages import read_items
-from facta.conventions.parts import clean_id, read_part
+from facta.conventions.parts import clean_id, read_part, truncated
 from facta.conventions.table import fill
 from facta.conventions.values import Attrs, load, load_list, text_of
 from facta.model.facts import Call, Fact, Item, Part, Turn
@@ -53,7 +53,7 @@ def _turn(record: Record, attrs: Attrs) -> Turn:
         turn.instructions = marks.render(text_of(prompt.get("system")))
         turn.input = read_items(prompt.get("messages") or prompt.get("prompt"), marks)
     if cut:
-        turn.flags.append("request_truncated")
+        turn.flags += truncated("request", attrs.get("ai.prompt.messages"), marks)
     if attrs.get("ai.prompt.tools"):
         turn.tools = marks.render(text_of(attrs["ai.prompt.tools"]))
     turn.output = _output(record, attrs)

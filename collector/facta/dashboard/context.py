@@ -20,9 +20,9 @@ class Shown:
 
 
 def parts(items: list[Row]) -> list[Shown]:
-    """The parts of all items, in order; texts are as received."""
+    """The parts of all items, those of the request first; texts are as received."""
     shown = []
-    for item in items:
+    for item in sorted(items, key=lambda item: read.text(item, "direction") != "request"):
         place = f"{read.text(item, 'direction')} {read.text(item, 'position')}"
         where = read.dotted([place, read.text(item, "role"), read.text(item, "item_id")])
         shown += [_part(where, part) for part in _decoded(item)]

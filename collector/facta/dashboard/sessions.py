@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from facta.dashboard import rows as read
 from facta.dashboard.text import line
@@ -11,19 +11,19 @@ Row = dict[str, Any]
 
 _HOUR_NS = 3_600_000_000_000
 
-WIDTHS: dict[str, Literal["small", "medium", "large"]] = {
-    "started": "medium",
-    "service": "medium",
-    "models": "medium",
-    "turns": "small",
-    "calls": "small",
-    "effects": "small",
-    "sealed": "small",
-    "lasted": "small",
-    "gaps": "medium",
-    "session": "medium",
+WIDTHS = {
+    "started": 150,
+    "service": 170,
+    "models": 200,
+    "turns": 62,
+    "calls": 62,
+    "effects": 68,
+    "sealed": 68,
+    "lasted": 80,
+    "gaps": 150,
+    "session": 250,
 }
-"""The table's columns, in order."""
+"""The table's columns, in order, with their widths in pixels."""
 
 
 def columns(items: list[Row]) -> dict[str, list[str]]:
@@ -58,7 +58,7 @@ def query(service: str, hours: int) -> dict[str, str]:
 def headline(session: Row) -> list[str]:
     """What is known of a session as a whole, in lines of text as received."""
     counted = [
-        f"{count:,} {name}"
+        f"{name} {count:,}"
         for name in ("turns", "calls", "effects", "sealed")
         if (count := read.whole(session, name)) is not None
     ]

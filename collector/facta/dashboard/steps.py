@@ -1,6 +1,7 @@
 """A timeline's steps as blocks to draw: what happened, and what it rests on.
 
-One block per row of the API's evidence lane, numbered in the API's order; the sealed values of one
+One block per row of the API's evidence lane, in the API's order; turns and calls are numbered, and
+what came of them stands below without a number, as `facta timeline` has it. The sealed values of one
 turn that follow each other share a block. Nothing is concluded here: a block says what its row
 says. Its texts are as received, so whoever draws them shows them as text.
 """
@@ -18,6 +19,8 @@ Row = dict[str, Any]
 
 INLINE = 16_384
 """Characters of a text that a row of the API holds at most; the API's /content has the rest."""
+
+COUNTED = ("turn", "call")
 
 BASES = {
     "acknowledged": "acknowledged: the tool's own reply says so",
@@ -48,13 +51,14 @@ class Value:
 class Block:
     """What one step shows. `kind` and the labels of `values` are our words, the rest is not.
 
-    `first` and `last` are step numbers, from 1; both 0 in the ux lane. `what` is one line, `facts`
+    `number` is that of the step, 0 where it has none; `place` is that of its row in the evidence
+    lane, from 1, and 0 in the ux lane. `what` is one line, `facts`
     are lines, `rests` is one line each. `flagged` says that the row is marked as a conflict.
     """
 
     kind: str
-    first: int
-    last: int
+    number: int
+    place: int
     at: str
     what: str
     rests: list[str] = field(default_factory=list)
@@ -66,21 +70,23 @@ class Block:
     @property
     def evidence(self) -> bool:
         """Whether this is the evidence lane; all else is drawn as NOT EVIDENCE."""
-        return self.first > 0
+        return self.place > 0
 
 
 def blocks(session: Row, steps: list[Row]) -> list[Block]:
     """The blocks of a timeline, in the order of its steps."""
     start = read.whole(session, "started_ns")
     made: list[Block] = []
-    number = 1
+    number, place = 0, 1
     for _, group in groupby(enumerate(steps), key=_grouped_by):
         members = [row for _, row in group]
         if members[0].get("lane") != "evidence":
             made += [_summary(row, start) for row in members]
             continue
-        made.append(_block(members, number, start))
-        number += len(members)
+        counted = members[0].get("kind") in COUNTED
+        number += counted
+        made.append(_block(members, number if counted else 0, place, start))
+        place += len(members)
     return made
 
 
@@ -91,7 +97,7 @@ def _grouped_by(numbered: tuple[int, Row]) -> tuple[str, str]:
     return "alone", str(place)
 
 
-def _block(members: list[Row], number: int, start: int | None) -> Block:
+def _block(members: list[Row], number: int, place: int, start: int | None) -> Block:
     row = members[0]
     kind = read.text(row, "kind")
     describe = _DESCRIBED.get(kind)
@@ -100,8 +106,8 @@ def _block(members: list[Row], number: int, start: int | None) -> Block:
     )
     return Block(
         kind=kind if describe else "other",
-        first=number,
-        last=number + len(members) - 1,
+        number=number,
+        place=place,
         at=read.offset(read.whole(row, "at_ns") or read.whole(row, "started_ns"), start),
         what=parts.what,
         rests=[line for line in parts.rests if line],
@@ -170,7 +176,7 @@ def _usage(row: Row) -> Iterator[str]:
 
 def _settings(row: Row) -> Iterator[str]:
     names = ("effort", "thinking", "reasoning_context", "store", "background", "include", "attempt")
-    named = [f"{name} {value}" for name in names if (value := read.text(row, name))]
+    named = [f"{name} {value}" for name in names if (value := read.joined(row, name))]
     if named:
         yield f"settings: {', '.join(named)}"
     route = [read.text(row, name) for name in ("provider", "surface", "protocol", "endpoint")]

@@ -32,7 +32,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One immutable statement: who says it, about which span, and what (canonical JSON in `body`).
+    """One statement, never changed: who says it, about which span, and what (canonical JSON in `body`).
 
     `kind` is turn, call, effect, retrieval, evaluation, transition, aside, span or refusal.
     `id` is 32 hex digits: HMAC over the canonical row with the tenant's key, so that the same

@@ -26,6 +26,7 @@ class Value:
     canonical: str
     turn_id: str = ""
     is_error: bool | None = None
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -43,6 +44,30 @@ class Call:
     flags: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class Told:
+    """A call's or a result's part in a turn's list: where it stood, and whether it may be cut."""
+
+    turn: Turn
+    part: Part
+    place: str
+    observer: str
+    cut: bool = False
+    link: str = ""
+
+    def value(self, canonical: str) -> Value:
+        """What it says."""
+        text, error = self.part.get("t", ""), self.part.get("e")
+        return Value(self.observer, text, canonical, self.turn.turn_id, error, self.cut)
+
+
+def _may_be_cut(side: dict[str, Any] | None, link: Link, place: int) -> bool:
+    """Whether a part is the last one of a list whose text was cut."""
+    if not side or not side.get("cut") or link.name != side["head"]:
+        return False
+    return place == len(link.item["parts"]) - 1
+
+
 class Calls:
     """The calls of one session, built from its turns in causal order, then from its tool spans."""
 
@@ -50,22 +75,53 @@ class Calls:
         self._chains = chains
         self._by_id: dict[str, list[Call]] = defaultdict(list)
         self.all: list[Call] = []
+        self._doubtful: dict[str, list[Value]] = defaultdict(list)
 
     def asked(self, turn: Turn) -> None:
         """The calls that a turn's response asks for."""
         for link in self._chains.items(turn.response["head"]) if turn.response else ():
             for place, part in enumerate(link.item["parts"]):
+                told = Told(turn, part, f"{link.depth}.{place}", "response")
+                told.cut = _may_be_cut(turn.response, link, place)
+                told.link = f"response {link.name}"
+                if self._names_nothing(told):
+                    continue
                 if part["k"] == "call":
-                    self._asked(turn, part, f"{link.depth}.{place}")
+                    self._asked(told)
                 elif part["k"] == "result":
-                    self._returned(turn, part, [], "response")
+                    self._returned(told, [])
 
-    def _asked(self, turn: Turn, part: Part, place: str) -> None:
+    def _asked(self, told: "Told") -> None:
+        turn, part = told.turn, told.part
         call_id = part.get("c", "")
         known = self._same(call_id, part) if strong(call_id) else None
-        call = known or self._new(call_id, part.get("o", ""), turn, f"{turn.turn_id} {place}")
+        call = known or self._new(call_id, part.get("o", ""), turn, f"{turn.turn_id} {told.place}")
         call.turn = call.turn or turn
-        call.arguments.append(Value("response", part.get("t", ""), part.get("a", ""), turn.turn_id))
+        call.arguments.append(self._value(told, part.get("a", "")))
+
+    def _value(self, told: "Told", canonical: str) -> Value:
+        value = told.value(canonical)
+        if value.cut:
+            self._doubtful[told.link].append(value)
+        return value
+
+    def _confirm(self, name: str) -> None:
+        """A request goes on behind a link: what stands there was whole, wherever another was cut."""
+        for value in self._doubtful.pop(name, ()):
+            value.cut = False
+
+    def _known(self, told: "Told") -> list[Call]:
+        """The calls of a part's id; where the part may be cut, its id may be as well."""
+        call_id = told.part.get("c", "")
+        if told.cut:
+            return [c for c in self.all if call_id and c.call_id.startswith(call_id)]
+        return self._by_id.get(call_id, []) if call_id else []
+
+    def _names_nothing(self, told: "Told") -> bool:
+        """Whether so little is left of a cut part that no call can be made of it."""
+        if not told.cut or self._known(told):
+            return False
+        return not (told.part.get("c") and told.part.get("t"))
 
     def _same(self, call_id: str, part: Part) -> Call | None:
         return next((c for c in self._by_id[call_id] if c.tool in ("", part.get("o", ""))), None)
@@ -79,20 +135,25 @@ class Calls:
 
     def carried(self, turn: Turn, links: list[Link], observer: str = "later_request") -> None:
         """The calls and results in the items that a request shows for the first time."""
+        if links or not (turn.request and turn.request.get("cut")):
+            self._confirm(links[0].parent if links else (turn.request or {}).get("head", ""))
         open_calls: list[Call] = []
         for link in links:
             for place, part in enumerate(link.item["parts"]):
+                told = Told(turn, part, f"q{link.depth}.{place}", observer)
+                told.cut = _may_be_cut(turn.request, link, place)
+                told.link = link.name
+                if self._names_nothing(told):
+                    continue
                 if part["k"] == "call":
-                    call = self._carried(
-                        turn, part, f"{turn.turn_id} q{link.depth}.{place}", observer
-                    )
-                    open_calls.append(call)
+                    open_calls.append(self._carried(told))
                 elif part["k"] == "result":
-                    self._returned(turn, part, open_calls, observer)
+                    self._returned(told, open_calls)
 
-    def _carried(self, turn: Turn, part: Part, place: str, observer: str) -> Call:
+    def _carried(self, told: "Told") -> Call:
+        turn, part = told.turn, told.part
         call_id, canonical = part.get("c", ""), part.get("a", "")
-        known = self._by_id.get(call_id, []) if call_id else []
+        known = self._known(told)
         call = next((c for c in reversed(known) if canonical in _canonicals(c)), None) or (
             known[-1] if known else None
         )
@@ -106,13 +167,15 @@ class Calls:
                 None,
             )
         if call is None:
+            place = f"{turn.turn_id} {told.place}"
             call = self._new(call_id, part.get("o", ""), turn.parent, place)
-        call.arguments.append(Value(observer, part.get("t", ""), canonical, turn.turn_id))
+        call.arguments.append(self._value(told, canonical))
         return call
 
-    def _returned(self, turn: Turn, part: Part, open_calls: list[Call], observer: str) -> None:
+    def _returned(self, told: "Told", open_calls: list[Call]) -> None:
+        turn, part = told.turn, told.part
         call_id = part.get("c", "")
-        known = self._by_id.get(call_id, []) if call_id else []
+        known = self._known(told)
         call = known[-1] if known else None
         if call is None:
             named = [c for c in open_calls if not c.results and part.get("o", "") in ("", c.tool)]
@@ -134,9 +197,7 @@ class Calls:
                     self._by_id[call_id].append(call)
         if call is None:
             call = self._new(call_id, part.get("o", ""), turn.parent, f"{turn.turn_id} r{call_id}")
-        call.results.append(
-            Value(observer, part.get("t", ""), part.get("t", ""), turn.turn_id, part.get("e"))
-        )
+        call.results.append(self._value(told, part.get("t", "")))
 
     def ran(self, spans: list[Seen], tree: Tree) -> None:
         """Tool spans and a host's tool events, matched by id, else by what lies above, else by value.
@@ -203,16 +264,20 @@ def _canonicals(call: Call) -> set[str]:
 
 
 def chosen(values: list[Value]) -> tuple[Value | None, bool, bool]:
-    """(the value that counts, whether its rank conflicts, whether a later request shows another)."""
-    if not values:
+    """(the value that counts, whether its rank conflicts, whether a later request shows another).
+
+    What may be cut counts only where nothing whole is there, and contradicts nothing.
+    """
+    whole = [v for v in values if not v.cut] or values[:1]
+    if not whole:
         return None, False, False
-    ranked = sorted(values, key=lambda v: RANK.get(v.observer, 9))
+    ranked = sorted(whole, key=lambda v: RANK.get(v.observer, 9))
     best = ranked[0]
     same = [v for v in ranked if v.observer == best.observer]
     later = best.observer == "later_request"
     conflict = not later and len({v.canonical for v in same}) > 1
     if conflict:
         best = min(same, key=lambda v: v.commit)
-    requests = [v for v in values if v.observer == "later_request"]
+    requests = [v for v in whole if v.observer == "later_request"]
     changed = any(v.canonical != requests[0].canonical for v in requests)
     return best, conflict, changed

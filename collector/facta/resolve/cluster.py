@@ -77,6 +77,7 @@ class Cluster:
         effects = self._effects()
         for _, work in sorted(self.works.items()):
             self._write(work, ux, effects)
+        self.out["evidence.effects"] += effects.pop("", [])  # stated ones of no known session
         self._write_others()
         return dict(self.out)
 
@@ -364,15 +365,16 @@ def _other(s: Seen, turn: Turn | None, chains: Chains) -> tuple[str, Row]:
     return "evidence.refusals", {**named, "service": s.o.service}
 
 
+def _cuts(turn: Turn) -> list[str]:
+    """What of a turn was cut or withheld; of a cut with its length the one that has it."""
+    flags = {flag for s in turn.seen for flag in s.body["flags"]}
+    cuts = [flag for flag in flags if "truncated" in flag or "withheld" in flag]
+    return [flag for flag in cuts if not any(f.startswith(f"{flag}_to:") for f in cuts)]
+
+
 def _gaps(session: Session, calls: list[Row]) -> list[str]:
     """What is visibly missing, in plain words without any text from outside."""
-    out = [
-        f"turn {t.ordinal + 1}: {flag}"
-        for t in session.turns
-        for s in t.seen
-        for flag in s.body["flags"]
-        if "truncated" in flag or "withheld" in flag
-    ]
+    out = [f"turn {t.ordinal + 1}: {flag}" for t in session.turns for flag in _cuts(t)]
     hidden = [str(t.ordinal + 1) for t in session.turns if t.request is None and t.response is None]
     out += [f"turn {', '.join(hidden)}: no content recorded"] if hidden else []
     missing = sum("result_not_observed" in c["flags"] for c in calls)

@@ -38,10 +38,7 @@ class Lists:
         links = self.chains.back(head, stop=self._shown.__contains__)[::-1]
         before = links[0].parent if links else head
         kept = links[0].depth if links else (turn.request["n"] if turn.request else 0)
-        parent = turn.parent.request if turn.parent else None
-        delta = Delta(
-            links, self._shown.get(before, ""), kept, bool(head and parent and kept < parent["n"])
-        )
+        delta = Delta(links, self._shown.get(before, ""), kept, _rewritten(turn, kept))
         for link in links:
             self._shown[link.name] = turn.turn_id
         self.deltas[turn.turn_id] = delta
@@ -49,6 +46,14 @@ class Lists:
             self.chains.items(turn.response["head"]) if turn.response else []
         )
         return delta
+
+
+def _rewritten(turn: Turn, kept: int) -> bool:
+    """Whether a request has other items than its parent's; where either was cut, nobody can tell."""
+    mine, before = turn.request, turn.parent.request if turn.parent else None
+    if mine is None or before is None or mine.get("cut") or before.get("cut"):
+        return False
+    return bool(mine["head"]) and kept < int(before["n"])
 
 
 def is_ux(part: dict[str, Any]) -> bool:

@@ -200,7 +200,10 @@ def call_row(call: Call, session: str, chains: Chains) -> Row:
     flags = set(call.flags)
     flags |= {"arguments_changed_later"} if args_changed else set()
     flags |= {"result_changed_later"} if result_changed else set()
-    if len({v.commit for v in call.arguments}) > len({v.canonical for v in call.arguments}):
+    flags |= {"arguments_may_be_truncated"} if arguments and arguments.cut else set()
+    flags |= {"result_may_be_truncated"} if result and result.cut else set()
+    whole = [v for v in call.arguments if not v.cut]
+    if len({v.commit for v in whole}) > len({v.canonical for v in whole}):
         flags.add("raw_bytes_changed")
     flags |= {"result_not_observed"} if result is None else set()
     conflict = args_conflict or result_conflict

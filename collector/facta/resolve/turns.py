@@ -188,7 +188,8 @@ def _turn(tenant: str, seen: list[Seen], chains: Chains) -> Turn:
     turn.request = _best(seen, "request") or _joined(fragments, "request", chains)
     turn.response = _best(seen, "response") or _joined(fragments, "response", chains)
     whole = [s for s in seen if s.body["role"] != "fragment"]
-    for s in sorted(whole, key=lambda s: s.body["request"] != turn.request):
+    head = turn.request["head"] if turn.request else ""
+    for s in sorted(whole, key=lambda s: (s.body["request"] or {"head": ""})["head"] != head):
         _take_keys(turn, s.o, s.body, chains)
     if fragments:
         told = {**fragments[0].body, "request": turn.request, "response": turn.response}
@@ -204,16 +205,21 @@ def _take_keys(turn: Turn, o: Observation, body: dict[str, Any], chains: Chains)
 def _best(seen: list[Seen], side: str) -> dict[str, Any] | None:
     """The fullest list that the observers of highest rank give."""
     told = [s for s in seen if s.body.get(side) and s.body["role"] != "fragment"]
-    lists = [(RANK.get(s.o.observer, 9), s.body[side]) for s in told]
-    if not lists:
+    if not told:
         return None
 
-    def fullest(pair: tuple[int, dict[str, Any]]) -> tuple[int, int, int, int, str]:
-        side = pair[1]
-        return pair[0], -side["sealed"], -side["parts"], -side["n"], side["head"]
+    def fullest(s: Seen) -> tuple[int, int, int, int, bool, str]:
+        items = s.body[side]
+        counts = (-items["sealed"], -items["parts"], -items["n"])
+        return RANK.get(s.o.observer, 9), *counts, _is_cut(s, side), items["head"]
 
-    best: dict[str, Any] = min(lists, key=fullest)[1]
-    return best
+    best = min(told, key=fullest)
+    return {**best.body[side], "cut": _is_cut(best, side)}
+
+
+def _is_cut(s: Seen, side: str) -> bool:
+    """Whether a list's text was cut somewhere, so that its last part may not be whole."""
+    return f"{side}_truncated" in s.body["flags"]
 
 
 def _joined(fragments: list[Seen], side: str, chains: Chains) -> dict[str, Any] | None:

@@ -121,6 +121,7 @@ def _rules() -> dict[str, list[Rule]]:
 _RULES = _rules()
 _REASONING_TYPES = frozenset(map(plain, _TABLE["reasoning"]["types"]))
 _REASONING_KEYS = frozenset(map(plain, _TABLE["reasoning"]["keys"]))
+_MAPS = _names("maps")
 _TOOL_TYPES, _TOOL_KEYS = _names("tool_types"), _names("tool_keys")
 _NEAR = 4  # steps above a value in which a vendor's name is about it
 _VENDORS = {
@@ -156,7 +157,7 @@ class Place:
     def rule(self) -> Rule | None:
         """What the table says of this place; None where it is no sealed place."""
         key, node = self.key, self.node
-        if not key and node.key:  # an item of a list stands for the list's key
+        if node.key and (not key or plain(node.key) in _MAPS):  # an item stands for its list's key
             key, node = node.key, node.parent or node
         rules = _RULES.get(plain(key))
         if rules is None:
