@@ -106,7 +106,14 @@ def test_every_route_shows_its_tenant_alone(
             continue
         assert ("FOREIGN" in answer.text) is (tenant == "other"), (tenant, path)
         if tenant == "empty":
-            assert answer.status_code == 404 or answer.json()["items"] == [], path
+            assert answer.status_code == 404 or of_a_tenant(answer.json()["items"]) == [], path
+
+
+def of_a_tenant(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows, without the doctor's findings on the machine and on silence."""
+    return [
+        row for row in items if row.get("check") not in {"nothing arriving", "disk nearly full"}
+    ]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/sessions/theirs", "/api/v1/sessions/theirs/timeline"])

@@ -17,14 +17,15 @@ from tests.browser.conftest import START, Listener, free_port
 
 from facta.dashboard.text import visible
 
-pytestmark = pytest.mark.browser
+# Three servers and a browser start here: a busy machine takes its time.
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
-@contextlib.contextmanager
-def running_facta(data: Path) -> Iterator[tuple[str, str]]:
+@pytest.fixture
+def facta(tmp_path: Path) -> Iterator[tuple[str, str]]:
     """`facta up` on free ports; gives the URLs of the collector and of the dashboard."""
     http, pages = free_port(), free_port()
-    settings = {"FACTA_DATA": str(data), "FACTA_HTTP_PORT": str(http), "FACTA_GRPC_PORT": "0"}
+    settings = {"FACTA_DATA": str(tmp_path), "FACTA_HTTP_PORT": str(http), "FACTA_GRPC_PORT": "0"}
     process = subprocess.Popen(
         [sys.executable, "-c", "from facta.cli import main; main()", "up"],
         env={**os.environ, **settings, "FACTA_DASHBOARD_PORT": str(pages)},
@@ -86,23 +87,23 @@ def request(service: str, result: str) -> dict[str, Any]:
 
 
 def test_what_was_sent_is_what_a_reader_sees(
-    page: Page, listener: Listener, tmp_path: Path
+    facta: tuple[str, str], page: Page, listener: Listener
 ) -> None:
+    collector, dashboard = facta
     hostile = f"![x]({listener.url}/x)<img src={listener.url}/y onerror=alert(1)>\u202e$x$"
-    with running_facta(tmp_path) as (collector, dashboard):
-        answered(f"{collector}/health")
-        sent = request(f"agent {hostile}", hostile)
-        assert httpx.post(f"{collector}/v1/traces", json=sent, trust_env=False).status_code == 200
-        deadline = time.monotonic() + 60
-        while not answered(f"{collector}/api/v1/sessions")["items"]:
-            assert time.monotonic() < deadline, "no session was resolved"
-            page.wait_for_timeout(100)
-        answered(f"{dashboard}/_stcore/health")
-        page.goto(dashboard)
-        expect(page.locator("canvas table")).to_contain_text("agent ![x]")
-        page.locator(".dvn-scroller").click(position={"x": 16, "y": 35 + 17})
-        call = page.locator(".st-key-step-2")
-        expect(call).to_contain_text("look_up")
-        expect(call).to_contain_text(visible(hostile))
-        expect(page.locator(".st-key-step-1")).to_contain_text("gpt-5.6-sol")
-        expect(page.locator(".stMainBlockContainer img")).to_have_count(0)
+    answered(f"{collector}/health")
+    sent = request(f"agent {hostile}", hostile)
+    assert httpx.post(f"{collector}/v1/traces", json=sent, trust_env=False).status_code == 200
+    deadline = time.monotonic() + 60
+    while not answered(f"{collector}/api/v1/sessions")["items"]:
+        assert time.monotonic() < deadline, "no session was resolved"
+        page.wait_for_timeout(100)
+    answered(f"{dashboard}/_stcore/health")
+    page.goto(dashboard)
+    expect(page.locator("canvas table")).to_contain_text("agent ![x]")
+    page.locator(".dvn-scroller").click(position={"x": 16, "y": 35 + 17})
+    call = page.locator(".st-key-step-2")
+    expect(call).to_contain_text("look_up")
+    expect(call).to_contain_text(visible(hostile))
+    expect(page.locator(".st-key-step-1")).to_contain_text("gpt-5.6-sol")
+    expect(page.locator(".stMainBlockContainer img")).to_have_count(0)

@@ -42,7 +42,9 @@ def test_without_ux_there_is_no_summary(answer: dict[str, Any]) -> None:
     shown = "\n".join(lines(evidence(answer)))
     assert "NOT EVIDENCE" not in shown
     assert "looked up the order" not in shown
-    assert shown.splitlines()[-1].startswith("why       not recorded.")
+    assert shown.splitlines()[-1].startswith("why       not recorded. Summaries are not evidence")
+    asked = list(lines(evidence(answer), ux=True))
+    assert asked[-1] == "why       not recorded, and no summary was kept either."
 
 
 def test_summaries_stand_under_their_mark_and_after_all_evidence(answer: dict[str, Any]) -> None:

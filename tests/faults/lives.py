@@ -43,7 +43,9 @@ class Nursery:
         """A collector on free ports that answers; or one that has ended before that."""
         env = {f"FACTA_{name.upper()}": value for name, value in settings.items()}
         env |= {"FACTA_DATA": str(data), "FACTA_HTTP_PORT": "0", "FACTA_GRPC_PORT": "0"}
-        log = data.with_suffix(".log")
+        log, temporary = data.with_suffix(".log"), data.with_name("tmp")
+        temporary.mkdir(exist_ok=True)
+        env["TMPDIR"] = str(temporary)
         order = {"env": env, "log": str(log), "point": point, "times": times, "armed": armed}
         assert self.process.stdin
         self.process.stdin.write(json.dumps(order) + "\n")

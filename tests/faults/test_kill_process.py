@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +63,6 @@ def live(nursery: Nursery, world: World, rng: random.Random, point: str) -> int:
         senders.wait_for(rng.randint(1, 150))
         os.kill(life.pid, signal.SIGKILL)
     assert life.ended() == -signal.SIGKILL
-    print(point, times, early, time.monotonic(), len(senders.sent), len(senders.acknowledged))
     senders.join()
     world.sent |= senders.sent
     world.acknowledged |= senders.acknowledged

@@ -11,11 +11,11 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+from tests.intake.conftest import Recorder, Served
 
 from facta.intake.grpc import serve
 from facta.intake.limits import Limits
 from facta.model.records import Record
-from tests.intake.conftest import Recorder, Served
 
 
 def emit(exporter: SpanExporter) -> tuple[str, str]:

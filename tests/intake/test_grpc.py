@@ -11,13 +11,13 @@ from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from tests.intake.conftest import Recorder
+from tests.intake.samples import attribute, request, span, string
 
 from facta.intake.grpc import serve
 from facta.intake.limits import Limits
 from facta.model.errors import Unavailable
 from facta.model.identity import Denied, Identity
-from tests.intake.conftest import Recorder
-from tests.intake.samples import attribute, request, span, string
 
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 LOGS = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"

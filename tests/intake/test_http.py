@@ -15,11 +15,11 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from tests.intake.conftest import IDENTITY, Recorder, Served
+from tests.intake.samples import attribute, json_request, json_span, request, span, string
 
 from facta.model.errors import Unavailable
 from facta.model.identity import Denied, Identity, Outcome
-from tests.intake.conftest import IDENTITY, Recorder, Served
-from tests.intake.samples import attribute, json_request, json_span, request, span, string
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"

@@ -6,13 +6,13 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.intake.samples import SPAN, TRACE, json_attribute, json_request, json_span
 
 from facta.intake import json
 from facta.intake.errors import DecodeFailed
 from facta.intake.json import decode
 from facta.intake.limits import Limits
 from facta.model.records import Value
-from tests.intake.samples import SPAN, TRACE, json_attribute, json_request, json_span
 
 LIMITS = Limits()
 BEFORE = json_attribute("before", {"stringValue": "1"})

@@ -6,11 +6,6 @@ import struct
 from typing import Any
 
 import pytest
-
-from facta.intake.errors import DecodeFailed
-from facta.intake.limits import Limits
-from facta.intake.protobuf import decode
-from facta.model.records import Value
 from tests.intake.samples import (
     SPAN,
     TRACE,
@@ -22,6 +17,11 @@ from tests.intake.samples import (
     span,
     string,
 )
+
+from facta.intake.errors import DecodeFailed
+from facta.intake.limits import Limits
+from facta.intake.protobuf import decode
+from facta.model.records import Value
 
 LIMITS = Limits()
 BEFORE = attribute(b"before", string(b"1"))
@@ -186,7 +186,7 @@ def test_values_come_through_verbatim(name: str, broken_neighbour: bool):
     encoded, expected = VALUES[name]
     if "deep" in name:
         expected = "x"
-        for _ in range(int(name.split()[0]) - (name == "50 deep")):
+        for _ in range(int(name.split(maxsplit=1)[0]) - (name == "50 deep")):
             expected = [expected]
     # A broken neighbour sends the span through the salvage: the values must be the same.
     broken = attribute(b"\xff", string(b"")) if broken_neighbour else b""

@@ -42,7 +42,8 @@ def test_json_in_strings(blobs: Any, span: Make, assert_gone: Gone, layers: int)
     text = _nested(value, layers)
     record = seal(span(("output.value", text)))
     assert_gone(record, value)
-    assert [(s.size, s.sha256) for s in record.marks.sealed] == [(752, sha(value))]
+    facts = [(s.kind, s.confidence, s.size, s.sha256) for s in record.marks.sealed]
+    assert facts == [("anthropic.signature", 1.0, 752, sha(value))]
     same = _unmarked(str(record.attributes[0][1]), value) == text
     assert same
 

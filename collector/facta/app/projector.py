@@ -41,6 +41,7 @@ class Projector:
         self._ledger, self._store, self._path = ledger, store, path
         self._wake = threading.Event()
         self._stop = self._rebuild = self._damaged = False
+        self._told = ""
         self._thread = threading.Thread(target=self._run, name="facta-projector", daemon=True)
         self._resolver = self._open_resolver()
         self._busy = True
@@ -143,9 +144,10 @@ class Projector:
             self._wake.clear()
             try:
                 self._catch_up()
+                self._told = ""
                 self._wake.wait(_IDLE_SECONDS)
-            except (StoreError, Unavailable, LedgerDamagedError, OSError) as error:
-                self._wait(f"projecting waits: {type(error).__name__}")
+            except (StoreError, Unavailable, LedgerDamagedError) as error:
+                self._wait(f"projecting waits: {error}")
             except _DAMAGED:
                 self._damaged = True
             except Exception as error:  # noqa: BLE001  # the thread must live on; what failed is tried again
@@ -153,7 +155,9 @@ class Projector:
                 self._wait(f"projecting failed ({type(error).__name__}); it is tried again")
 
     def _wait(self, why: str) -> None:
-        log.warning(why)
+        if why != self._told:
+            log.warning(why)
+        self._told = why
         self._wake.wait(_RETRY_SECONDS)
 
     def _catch_up(self) -> None:

@@ -146,7 +146,7 @@ def timeline(
     def show(client: Any) -> int:
         answer = client.timeline(session, ux=ux)
         if form is Format.table:
-            sys.stdout.writelines(f"{line}\n" for line in lines(answer))
+            sys.stdout.writelines(f"{line}\n" for line in lines(answer, ux=ux))
         elif form is Format.json:
             sys.stdout.write(as_json(answer, indent=2) + "\n")
         else:

@@ -22,8 +22,11 @@ BASES = {
 }
 
 
-def lines(answer: dict[str, Any]) -> Iterator[str]:
-    """The lines of what the API answers for a timeline; every text is made visible."""
+def lines(answer: dict[str, Any], *, ux: bool = False) -> Iterator[str]:
+    """The lines of what the API answers for a timeline; every text is made visible.
+
+    `ux` says that summaries were asked for.
+    """
     session, steps = answer["session"], answer["steps"]
     start = session["started_ns"]
     yield _head(session)
@@ -38,7 +41,7 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
             origin = issued.get(step.get("sha256", ""), "") if _is_carried(step) else ""
             yield _laid_out((*head, f"{kind:<{_KIND_WIDTH}}{what}{origin}", rests))
     yield ""
-    yield from _why(steps, start)
+    yield from _why(steps, start, ux=ux)
 
 
 def _numbers(steps: list[Row]) -> list[str]:
@@ -87,9 +90,12 @@ def _head(session: Row) -> str:
     return f"session {line(session['session_id'])}  {known}  {when}".rstrip()
 
 
-def _why(steps: list[Row], start: int) -> Iterator[str]:
+def _why(steps: list[Row], start: int, *, ux: bool) -> Iterator[str]:
     """What is known of reasons: nothing, and where somebody said something about them."""
     said = [step for step in steps if step["lane"] == "ux"]
+    if not said and ux:
+        yield "why       not recorded, and no summary was kept either."
+        return
     if not said:
         yield "why       not recorded. Summaries are not evidence; --ux shows those that were kept."
         return

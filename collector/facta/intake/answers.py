@@ -72,24 +72,38 @@ def encode(message: Message, form: Form) -> bytes:
     return orjson.dumps(fields)
 
 
-def summary(batch: Batch, outcome: Outcome, noun: str) -> Outcome:
-    """The outcome of a whole request: what decoding refused and what came after it, in one line."""
-    reasons: Counter[str] = Counter()
-    for refusal in batch.refusals:
-        reasons[refusal.reason] += 1
-    for record in batch.records:
-        for refusal in record.refusals:
-            reasons[refusal.reason] += 1
-    parts = []
-    if batch.rejected:
-        parts.append(f"{batch.rejected} {noun}(s) refused.")
-    if reasons:
-        most = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_REASONS))
-        more = ", and more" if len(reasons) > _REASONS else ""
-        parts.append(f"Could not be read: {most}{more}.")
-    if outcome.message:
-        parts.append(outcome.message)
-    return Outcome(batch.rejected + outcome.rejected, " ".join(parts))
+class Tally:
+    """What became of a request's slices: what decoding refused and what came after it."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._reasons: Counter[str] = Counter()
+        self._refused = 0
+        self._rejected = 0
+        self._messages: dict[str, None] = {}
+
+    def add(self, batch: Batch, outcome: Outcome) -> None:
+        """Count one slice."""
+        self._refused += batch.rejected
+        self._rejected += batch.rejected + outcome.rejected
+        if outcome.message:
+            self._messages[outcome.message] = None
+        self._reasons.update(refusal.reason for refusal in batch.refusals)
+        for record in batch.records:
+            if record.refusals:
+                self._reasons.update(refusal.reason for refusal in record.refusals)
+
+    def outcome(self) -> Outcome:
+        """The outcome of the whole request, in one line."""
+        parts = []
+        if self._refused:
+            parts.append(f"{self._refused} {self._noun}(s) refused.")
+        if self._reasons:
+            most = self._reasons.most_common(_REASONS)
+            named = ", ".join(f"{reason} ({count})" for reason, count in most)
+            more = ", and more" if len(self._reasons) > _REASONS else ""
+            parts.append(f"Could not be read: {named}{more}.")
+        return Outcome(self._rejected, " ".join([*parts, *self._messages]))
 
 
 CODES = {

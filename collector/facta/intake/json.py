@@ -6,6 +6,7 @@ is large, it is cut into records first and what cannot be read is salvaged
 (`facta.intake.json_salvage`).
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import orjson
@@ -15,7 +16,7 @@ from facta.intake.errors import DecodeFailed, Refused
 from facta.intake.json_text import Handler, entries, members, skip_space, value_end
 from facta.intake.json_values import Node, log_record, node_of, scope, span
 from facta.intake.limits import Allowance, Limits
-from facta.intake.outline import Outline, ResourcePart, ScopePart, assemble
+from facta.intake.outline import Outline, ResourcePart, ScopePart, slices, whole
 from facta.intake.wire import Damaged
 from facta.model.records import Batch, Record, Refusal, Scope
 
@@ -35,20 +36,25 @@ def decode(body: bytes, signal: Signal, limits: Limits) -> Batch:
 
     Raises DecodeFailed when nothing in the body can be decoded. No body at all is an empty request.
     """
+    return whole(decode_slices(body, signal, limits))
+
+
+def decode_slices(body: bytes, signal: Signal, limits: Limits) -> Iterator[Batch]:
+    """The same a slice at a time; DecodeFailed comes at the end."""
     body = body.removeprefix(_BYTE_ORDER_MARK)
     if not body:
-        return Batch()
+        return iter(())
     if len(body) <= _AT_ONCE:
         try:
-            return _at_once(orjson.loads(body), signal, limits)
+            return iter((_at_once(orjson.loads(body), signal, limits),))
         except (orjson.JSONDecodeError, Refused):
             pass
     allowance = Allowance(limits)
     outline = Outline(body, limits.records, allowance.steps)
     _split(outline, signal)
     if signal == "traces":
-        return assemble(outline, _Spans(), "span", allowance)
-    return assemble(outline, _LogRecords(), "log record", allowance)
+        return slices(outline, _Spans(), "span", allowance)
+    return slices(outline, _LogRecords(), "log record", allowance)
 
 
 def _at_once(request: Any, signal: Signal, limits: Limits) -> Batch:

@@ -16,9 +16,15 @@ from facta.intake.wire import Damaged, Steps
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _SCALAR = re.compile(rb"[^\s,\]}\[{\":]+")
-# A few thousand at a time: the parser's other threads get their turn in between.
-_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.){0,4096}+[^\"\\]*+", re.DOTALL)
-_BRACKET = re.compile(rb"[\"\[\]{}]")
+# Runs of text without a bracket of interest are passed over in one call, of at most so many bytes:
+# other threads get their turn in between.
+_RUN = 1 << 20
+_ESCAPES = re.compile(rb"(?:[^\"\\]*+\\.)*+[^\"\\]*+", re.DOTALL)
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_FLAT = rb'(?:[^"\[\]{}]++|' + _STRING + rb")"
+_INNER = rb"\{" + _FLAT + rb"*+\}"
+_OUTER = rb"\{(?:" + _FLAT + rb"|" + _INNER + rb")*+\}"
+_PLAIN = re.compile(rb"(?:" + _FLAT + rb"|" + _OUTER + rb")*+", re.DOTALL)
 _QUOTE, _BACKSLASH, _COMMA, _COLON = b'"\\,:'
 _OPEN, _CLOSE = b"[{", b"]}"
 _LIST, _LIST_END, _MAP, _MAP_END = b"[]{}"
@@ -37,17 +43,19 @@ def string_end(data: bytes, at: int) -> int:
     """Where the string that begins at `at` ends; raises Damaged."""
     begin = at
     at += 1
+    quote = data.find(b'"', at)
+    if quote < 0:
+        raise Damaged(begin)
+    if quote == at or data[quote - 1] != _BACKSLASH:
+        return quote + 1
+    # Whether that quote is escaped, only going through the escapes before it tells.
     while True:
-        quote = data.find(b'"', at)
-        if quote < 0:
-            raise Damaged(begin)
-        if quote == at or data[quote - 1] != _BACKSLASH:
-            return quote + 1
-        # Whether that quote is escaped, only counting the escapes before it tells.
-        match = _ESCAPES.match(data, at)
+        match = _ESCAPES.match(data, at, at + _RUN)
         if not match or match.end() == at:
             raise Damaged(begin)
         at = match.end()
+        if data[at : at + 1] == b'"':
+            return at + 1
 
 
 def value_end(data: bytes, at: int, steps: Steps) -> int:
@@ -67,23 +75,25 @@ def value_end(data: bytes, at: int, steps: Steps) -> int:
 
 def _bracket_end(data: bytes, at: int, steps: Steps) -> int:
     begin, depth = at, 0
-    while True:
-        match = _BRACKET.search(data, at)
-        if not match:
-            raise Damaged(begin)
+    while at < len(data):
         steps.left -= 1
         if steps.left < 0:
             raise steps.spent(begin)
-        at = match.end()
-        found = data[at - 1]
-        if found == _QUOTE:
-            at = string_end(data, at - 1)
-        elif found in _OPEN:
+        found = data[at]
+        if found in _OPEN:
             depth += 1
-        else:
+            at += 1
+        elif found in _CLOSE:
             depth -= 1
+            at += 1
             if depth == 0:
                 return at
+        elif found == _QUOTE:
+            at = string_end(data, at)
+        match = _PLAIN.match(data, at, at + _RUN)
+        if match:
+            at = match.end()
+    raise Damaged(begin)
 
 
 def members(data: bytes, at: int, handlers: dict[str, Handler], steps: Steps) -> int:

@@ -31,7 +31,7 @@ class Limits:
     nesting: int = 64
     key: int = 65_536
     values: int = 4_000_000
-    steps: int = 16_000_000
+    steps: int = 8_000_000
     threads: int = 16
     read_seconds: float = 120.0
 

@@ -5,7 +5,7 @@ costs no neighbour, and a large body is read in small steps, so that other reque
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -18,7 +18,12 @@ from facta.model.records import Attributes, Batch, Record, Refusal, Scope, Value
 # and count afterwards take twenty times the memory of a body full of empty values.
 SLICE = 256 * 1024
 
+# A slice of a request: SDKs send 512 records at a time, so most requests are one slice.
+_RECORDS = 1000
+_BYTES = 4 * 1024 * 1024
+
 _STEPS_OF_A_REFUSAL = 10
+_STEPS_OF_A_REJECTION = 3
 _STEPS_OF_IDS = 32
 
 Place = tuple[int, int]
@@ -62,6 +67,7 @@ class Outline:
             self.found += 1
             return True
         self.rejected += 1
+        self.steps.left -= _STEPS_OF_A_REJECTION
         return False
 
     def beyond(self, first: int, end: int) -> None:
@@ -92,11 +98,14 @@ class Encoding(Protocol):
         """A record without what cannot be read of it; raises RecordRefused."""
 
 
-def assemble(outline: Outline, encoding: Encoding, noun: str, allowance: Allowance) -> Batch:
-    """Read the records of an outline. Raises DecodeFailed when nothing of a body can be read."""
+def slices(
+    outline: Outline, encoding: Encoding, noun: str, allowance: Allowance
+) -> Iterator[Batch]:
+    """The records of an outline, a thousand or so at a time: a large body never stands in memory
+    as records all at once. Raises DecodeFailed at the end when nothing of it could be read.
+    """
     batch = Batch(refusals=outline.refusals, rejected=outline.rejected)
-    damaged = outline.damaged
-    index = -1
+    damaged, kept, index, size = outline.damaged, 0, -1, 0
     for resource in outline.parts:
         for part in resource.scopes:
             scope, refusals = encoding.scope(resource, part, allowance)
@@ -110,9 +119,25 @@ def assemble(outline: Outline, encoding: Encoding, noun: str, allowance: Allowan
                     damaged = damaged or refused.damaged
                     batch.rejected += 1
                     batch.refusals.append(refusal(refused.reason, f"{noun} {index}", raw))
-    if damaged and not batch.records:
+                size += len(raw)
+                if len(batch.records) + len(batch.refusals) >= _RECORDS or size >= _BYTES:
+                    kept += len(batch.records)
+                    yield batch
+                    batch, size = Batch(), 0
+    kept += len(batch.records)
+    if damaged and not kept:
         raise DecodeFailed("Nothing in the body can be decoded.")
-    return batch
+    yield batch
+
+
+def whole(batches: Iterable[Batch]) -> Batch:
+    """The slices of one request as one batch."""
+    joined = Batch()
+    for batch in batches:
+        joined.records.extend(batch.records)
+        joined.refusals.extend(batch.refusals)
+        joined.rejected += batch.rejected
+    return joined
 
 
 def read(raw: bytes, scope: Scope, encoding: Encoding, allowance: Allowance) -> Record:

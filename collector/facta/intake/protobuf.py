@@ -4,7 +4,7 @@ The body is split at the wire level; each record then goes through the generated
 the parser refuses is salvaged field by field (`facta.intake.wire_salvage`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from google.protobuf.message import DecodeError
@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from facta.intake import wire_salvage
 from facta.intake.errors import Refused
 from facta.intake.limits import Allowance, Limits
-from facta.intake.outline import SLICE, Outline, ResourcePart, ScopePart, assemble
+from facta.intake.outline import SLICE, Outline, ResourcePart, ScopePart, slices, whole
 from facta.intake.wire import BYTES, Damaged, fields
 from facta.intake.wire_salvage import SPAN_ID, TRACE_ID
 from facta.model.records import Attributes, Batch, Event, Record, Refusal, Scope, Value
@@ -29,12 +29,17 @@ def decode(body: bytes, signal: Signal, limits: Limits) -> Batch:
 
     Raises DecodeFailed when nothing in the body can be decoded.
     """
+    return whole(decode_slices(body, signal, limits))
+
+
+def decode_slices(body: bytes, signal: Signal, limits: Limits) -> Iterator[Batch]:
+    """The same a slice at a time; DecodeFailed comes at the end."""
     allowance = Allowance(limits)
     outline = Outline(body, limits.records, allowance.steps)
     _split_request(outline)
     if signal == "traces":
-        return assemble(outline, _Spans(), "span", allowance)
-    return assemble(outline, _LogRecords(), "log record", allowance)
+        return slices(outline, _Spans(), "span", allowance)
+    return slices(outline, _LogRecords(), "log record", allowance)
 
 
 # The same field numbers hold for traces and logs, on each of the levels above a record.

@@ -8,14 +8,14 @@ so that large ones never stand in front of small ones and never fill the memory 
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import PurePath
 from traceback import walk_tb
 
 from facta.intake import json, protobuf
-from facta.intake.answers import Form, summary
+from facta.intake.answers import Form, Tally
 from facta.intake.decompress import Inflated, inflate
 from facta.intake.errors import BodyTooLarge, DecodeFailed
 from facta.intake.limits import MEBIBYTE, Limits
@@ -105,28 +105,38 @@ class Receiver:
         return self._read(delivery, inflated)
 
     def _read(self, delivery: Delivery, inflated: Inflated) -> Outcome:
+        """Decode and accept slice by slice.
+
+        When a later slice cannot be taken, the sender repeats the whole request; what was taken of
+        it already is recognised by its ids.
+        """
+        tally = Tally(_NOUNS[delivery.signal])
         try:
-            batch = self._decode(delivery, inflated)
+            for batch in self._slices(delivery, inflated):
+                outcome = Outcome()
+                if batch.records or batch.refusals:
+                    outcome = self._accept(batch, delivery.identity)
+                tally.add(batch, outcome)
         except DecodeFailed:
             refusal = delivery.refusal("nothing in the body can be decoded")
             self._accept(Batch(refusals=[refusal]), delivery.identity)
             raise
-        if inflated.damage:
-            batch.refusals.append(delivery.refusal(inflated.damage))
-        outcome = Outcome()
-        if batch.records or batch.refusals:
-            outcome = self._accept(batch, delivery.identity)
-        told = summary(batch, outcome, _NOUNS[delivery.signal])
+        told = tally.outcome()
         if told.message:
             log.info("partly refused: %d %s(s) rejected", told.rejected, _NOUNS[delivery.signal])
         return told
 
-    def _decode(self, delivery: Delivery, inflated: Inflated) -> Batch:
-        decode = protobuf.decode if delivery.form == "protobuf" else json.decode
-        batch = decode(inflated.data, delivery.signal, self.limits)
-        if inflated.damage and not batch.records:
+    def _slices(self, delivery: Delivery, inflated: Inflated) -> Iterator[Batch]:
+        decode = protobuf.decode_slices if delivery.form == "protobuf" else json.decode_slices
+        kept = 0
+        for batch in decode(inflated.data, delivery.signal, self.limits):
+            kept += len(batch.records)
+            yield batch
+        if not inflated.damage:
+            return
+        if not kept:
             raise DecodeFailed(f"Nothing in the body can be decoded: {inflated.damage}.")
-        return batch
+        yield Batch(refusals=[delivery.refusal(inflated.damage)])
 
 
 def log_failure(error: BaseException) -> None:

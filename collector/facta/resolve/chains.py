@@ -34,18 +34,21 @@ class Link(NamedTuple):
 
 @dataclass(slots=True)
 class Chains:
-    """Reads links, items and texts of one tenant's objects, each once."""
+    """Reads one tenant's objects: each link and item once, texts as often as they are asked for."""
 
     read: Reader
-    _objects: dict[str, bytes | None] = field(default_factory=dict)
+    keys: dict[str, Any] = field(default_factory=dict)
     _links: dict[str, Link] = field(default_factory=dict)
 
     def data(self, commit: str) -> bytes | None:
         """The bytes of an object; None where it is gone (erased, or dropped with its segment)."""
-        if commit not in self._objects:
-            found = self.read([commit]).get(commit)
-            self._objects[commit] = found.data if found is not None else None
-        return self._objects[commit]
+        found = self.read([commit]).get(commit)
+        return found.data if found is not None else None
+
+    @property
+    def known(self) -> int:
+        """How many links have been read, and how many observations' keys (see `resolve.keys`)."""
+        return len(self._links) + len(self.keys)
 
     def text(self, commit: str) -> str | None:
         """A text by its commitment; "" for the empty commitment, None where it is gone."""

@@ -38,19 +38,24 @@ class Work:
     issuers: dict[str, Turn] = field(default_factory=dict)
 
 
-def resolve(tenant: str, observations: list[Observation], read: Reader) -> Tables:
-    """The rows of one cluster, by table (columns as in schema/migrations, tenant left out)."""
-    return Cluster(tenant, observations, read).tables()
+def resolve(
+    tenant: str, observations: list[Observation], read: Reader, chains: Chains | None = None
+) -> Tables:
+    """The rows of one cluster, by table (columns as in schema/migrations, tenant left out).
+
+    `chains` are those that the tenant's objects have been read with before, if there are any.
+    """
+    return Cluster(tenant, observations, chains or Chains(read)).tables()
 
 
 class Cluster:
     """One cluster's observations, and what they come to."""
 
-    def __init__(self, tenant: str, observations: list[Observation], read: Reader) -> None:
+    def __init__(self, tenant: str, observations: list[Observation], chains: Chains) -> None:
         unique = {o.id: o for o in observations}
         self.tenant = tenant
         self.seen = [Seen(o, orjson.loads(o.body)) for _, o in sorted(unique.items())]
-        self.chains = Chains(read)
+        self.chains = chains
         self.tree = Tree(s.o for s in self.seen)
         self.claims = Claims([s.o for s in self.seen], self.tree)
         self.works: dict[str, Work] = {}

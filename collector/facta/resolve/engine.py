@@ -29,6 +29,8 @@ TABLES = (
 CONTENT = tuple(CONTENT_TABLES.values())
 _CACHE_BYTES = 64 * 1024 * 1024
 _CACHED_OBSERVATIONS = 50_000
+_CACHED_LINKS = 20_000
+_CACHED_TENANTS = 64
 _BATCH = 64
 
 
@@ -113,6 +115,7 @@ class Resolver:
         self._cache = Cache(source)
         self._observations: OrderedDict[int, Observation] = OrderedDict()
         self._failed: set[int] = set()
+        self._chains: dict[str, Chains] = {}
 
     @property
     def taken(self) -> int:
@@ -139,6 +142,7 @@ class Resolver:
         self._state.clear()
         self._failed.clear()
         self._observations.clear()
+        self._chains.clear()
 
     def close(self) -> None:
         """Close the resolver's own file."""
@@ -151,16 +155,24 @@ class Resolver:
 
     def take(self, rows: list[Any]) -> None:
         """Take in the ledger's next rows (with `seq` and `observation`), without resolving yet."""
-        chains: dict[str, Chains] = {}
         with self._state.transaction():
             for row in rows:
                 o = row.observation
-                chain = chains.setdefault(o.tenant, Chains(self._cache.reader(o.tenant)))
-                self._failed.discard(self._state.add(o.tenant, row.seq, _keys(o, chain)))
+                keys = _keys(o, self._chain(o.tenant))
+                self._failed.discard(self._state.add(o.tenant, row.seq, keys))
                 self._remember(row.seq, o)
             self._state.set_number("taken", rows[-1].seq + 1)
         # Those that were joined to another are no more.
         self._failed = {cluster for cluster in self._failed if self._state.is_dirty(cluster)}
+
+    def _chain(self, tenant: str) -> Chains:
+        """A tenant's links as read so far: a session that grows is not read from its root again."""
+        chains = self._chains.get(tenant)
+        if chains is None or chains.known > _CACHED_LINKS:
+            if len(self._chains) >= _CACHED_TENANTS:
+                self._chains.clear()
+            chains = self._chains[tenant] = Chains(self._cache.reader(tenant))
+        return chains
 
     def _remember(self, seq: int, o: Observation) -> None:
         self._observations[seq] = o
@@ -209,7 +221,8 @@ class Resolver:
         observations = self._load(self._state.members(cluster))
         writes: Writes = defaultdict(list)
         try:
-            tables = resolve(tenant, observations, self._cache.reader(tenant))
+            read, chains = self._cache.reader(tenant), self._chain(tenant)
+            tables = resolve(tenant, observations, read, chains)
             changed, gone = self._differences(cluster, tenant, tables, version, writes)
             contents.of(cluster, tenant, tables)
         except _ELSEWHERE:

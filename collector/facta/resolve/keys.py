@@ -82,6 +82,14 @@ def used(o: Observation, body: dict[str, Any], chains: Chains) -> list[Key]:
     return list(dict.fromkeys(out))
 
 
+def both(o: Observation, body: dict[str, Any], chains: Chains) -> tuple[list[Key], list[Key]]:
+    """(issued, used) of an observation's own lists, worked out once."""
+    if not o.id or o.id not in chains.keys:
+        chains.keys[o.id] = (issued(o, body, chains), used(o, body, chains))
+    found: tuple[list[Key], list[Key]] = chains.keys[o.id]
+    return found
+
+
 def cluster_keys(o: Observation, body: dict[str, Any], chains: Chains) -> list[str]:
     """Everything by which an observation may belong together with others, as texts.
 
@@ -92,7 +100,7 @@ def cluster_keys(o: Observation, body: dict[str, Any], chains: Chains) -> list[s
     if o.session:
         out.append(f"claim {o.service} {o.session}")
     if o.kind == "turn":
-        keys = issued(o, body, chains) + used(o, body, chains)
+        keys = [key for keys in both(o, body, chains) for key in keys]
         out += [" ".join(key) for key in keys]
         out += [
             f"anywhere {key.basis} {key.value}"

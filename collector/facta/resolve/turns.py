@@ -7,7 +7,7 @@ from typing import Any
 
 from facta.model.observation import Observation
 from facta.resolve.chains import Chains
-from facta.resolve.keys import Key, issued, used
+from facta.resolve.keys import Key, both, issued, used
 from facta.resolve.tree import Tree
 from facta.resolve.union import Union
 
@@ -190,16 +190,17 @@ def _turn(tenant: str, seen: list[Seen], chains: Chains) -> Turn:
     whole = [s for s in seen if s.body["role"] != "fragment"]
     head = turn.request["head"] if turn.request else ""
     for s in sorted(whole, key=lambda s: (s.body["request"] or {"head": ""})["head"] != head):
-        _take_keys(turn, s.o, s.body, chains)
+        _take_keys(turn, *both(s.o, s.body, chains))
     if fragments:
         told = {**fragments[0].body, "request": turn.request, "response": turn.response}
-        _take_keys(turn, seen[0].o, told, chains)
+        o = seen[0].o
+        _take_keys(turn, issued(o, told, chains), used(o, told, chains))
     return turn
 
 
-def _take_keys(turn: Turn, o: Observation, body: dict[str, Any], chains: Chains) -> None:
-    turn.issued.update(issued(o, body, chains))
-    turn.used += [key for key in used(o, body, chains) if key not in turn.used]
+def _take_keys(turn: Turn, gives: list[Key], takes: list[Key]) -> None:
+    turn.issued.update(gives)
+    turn.used = list(dict.fromkeys(turn.used + takes))
 
 
 def _best(seen: list[Seen], side: str) -> dict[str, Any] | None:

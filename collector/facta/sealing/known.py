@@ -45,9 +45,15 @@ class Known:
             if known.startswith(value) or value.startswith(known):
                 spot.by, spot.kind, spot.state, spot.confidence = "known", kind, "truncated", 0.8
 
+    def passes_over(self, text: str | bytes, _key: str) -> bool:
+        """The gate for copies: a text that holds no beginning of a known value."""
+        if isinstance(text, bytes) or len(text) < HEAD:
+            return True
+        return len(self._heads) <= _FEW and not any(head in text for head in self._heads)
+
     def copies(self, text: str) -> list[Spot]:
         """Beginnings of known values, in a text whose sealed values are replaced (a preview)."""
-        if len(self._heads) <= _FEW and not any(head in text for head in self._heads):
+        if self.passes_over(text, ""):
             return []
         spots = []
         for start, end in layers.runs(text, HEAD):

@@ -54,11 +54,6 @@ def is_quiet(text: str | bytes, key: str) -> bool:
     return layers.is_quiet(text) if isinstance(text, str) else len(text) < shapes.SHORTEST
 
 
-def is_short(text: str | bytes, _key: str) -> bool:
-    """The gate for copies of known values: any text that could hold a beginning of one."""
-    return isinstance(text, bytes) or len(text) < HEAD
-
-
 @lru_cache(maxsize=4096)
 def _is_quiet_name(name: str) -> bool:
     return layers.is_quiet(name) and not places.is_sealed_key(name.rpartition(".")[2])

@@ -5,7 +5,7 @@ from facta.model.sealed import Marks, Sealed
 from facta.sealing import places
 from facta.sealing.judging import decide, scan
 from facta.sealing.known import Known, sealed
-from facta.sealing.leaves import Leaf, Walk, attribute_node, is_quiet, is_short, is_silent, rebuilt
+from facta.sealing.leaves import Leaf, Walk, attribute_node, is_quiet, is_silent, rebuilt
 from facta.sealing.places import Place
 from facta.sealing.streams import join
 
@@ -76,7 +76,7 @@ class _Sealing:
         done = {leaf.path: text for leaf, text in self.changes if not leaf.is_key}
         keys = [(leaf, text) for leaf, text in self.changes if leaf.is_key]
         again: list[tuple[Leaf, str]] = []
-        for leaf in Walk(is_short).record(self.record):
+        for leaf in Walk(known.passes_over).record(self.record):
             if leaf.is_key or isinstance(leaf.text, bytes):
                 continue
             was_changed = leaf.path in done
