@@ -164,6 +164,7 @@ class House:
         """Resolve all that waits."""
         while self.resolver.flush():
             pass
+        assert self.resolver.failed == 0, "something could not be resolved"
 
     def final(self) -> Tables:
         """The tables when nothing waits."""

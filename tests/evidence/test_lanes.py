@@ -35,7 +35,7 @@ def _lane(tables: Tables, name: str) -> str:
     return json.dumps({t: rows for t, rows in tables.items() if t.startswith(name)})
 
 
-@pytest.mark.parametrize("around", ["{}", "<think>{}</think>\nThen this.", "Before: {}"])
+@pytest.mark.parametrize("around", ["{}", "<think>{}</think> Then this.", "Before: {}"])
 def test_a_summary_carried_back_as_text_stays_in_the_ux_lane(around: str) -> None:
     sent_ = [_first(), _second(around.format(SUMMARY))]
     tables = tables_of(sent_)

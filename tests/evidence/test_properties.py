@@ -118,7 +118,8 @@ def test_a_later_request_never_takes_the_place_of_what_is_known(values: list[Val
     before, _, _ = chosen(values)
     later = Value("later_request", "z", "z")
     after, _, _ = chosen([*values, later])
-    if before is not None and not before.cut:
+    # What an importer tells ranks below all that telemetry does.
+    if before is not None and not before.cut and before.observer != "importer":
         assert after == before
 
 

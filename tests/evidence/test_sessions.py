@@ -2,9 +2,7 @@
 
 import base64
 import random
-from collections.abc import Callable
 
-import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from tests.evidence.harness import exact
 from tests.evidence.making import (
@@ -19,105 +17,17 @@ from tests.evidence.making import (
     sent,
     span,
     thought,
-    tool,
 )
 
 from facta.model.observation import Append
 
 PROMPT = [says("user", "Solve the riddle.")]
-SAMPLES = 20
 
 
 def _sealed(seed: str, size: int = 1200) -> str:
     """A value with the look of a provider's ciphertext (Fernet's head)."""
     data = b"\x80\x00\x00\x00\x00\x69\x2c\x11\x22" + random.Random(seed).randbytes(size)
     return base64.urlsafe_b64encode(data).decode()
-
-
-def _sample(n: int, trace: str, response_id: str, answer: str) -> list[Span]:
-    return [
-        chat(
-            f"m{n}", PROMPT, [says("assistant", answer)], trace=trace, response_id=response_id, at=n
-        )
-    ]
-
-
-def _with_tool(n: int, trace: str, response_id: str, answer: str) -> list[Span]:
-    """Two requests; the call's id is the same in all samples."""
-    asks = says("assistant", call("call_0", {"n": n if answer != "same" else 0}))
-    told = [*PROMPT, asks, says("tool", result("call_0", f"found {answer}"))]
-    first = f"{response_id}a" if response_id else ""
-    second = f"{response_id}b" if response_id else ""
-    return [
-        chat(f"a{n}", PROMPT, [asks], trace=trace, response_id=first, at=n),
-        tool(f"t{n}", "look", trace=trace, id="call_0", result=f"found {answer}", at=n + 0.1),
-        chat(
-            f"b{n}",
-            told,
-            [says("assistant", answer)],
-            trace=trace,
-            response_id=second,
-            at=n + 0.5,
-        ),
-    ]
-
-
-def _samples(
-    make: Callable[[int, str, str, str], list[Span]],
-    *,
-    ids: bool = True,
-    trace: bool = False,
-    same: bool = False,
-) -> list[Span]:
-    return [
-        s
-        for n in range(SAMPLES)
-        for s in make(
-            n,
-            "shared" if trace else f"trace {n}",
-            f"resp_{n}" if ids else "",
-            "same" if same else f"answer {n}",
-        )
-    ]
-
-
-@pytest.mark.parametrize("ids", [True, False], ids=["ids", "no ids"])
-@pytest.mark.parametrize("trace", [True, False], ids=["one trace", "traces"])
-@pytest.mark.parametrize("same", [True, False], ids=["same answer", "answers"])
-def test_twenty_samples_of_one_prompt_are_twenty_sessions(
-    *, ids: bool, trace: bool, same: bool
-) -> None:
-    seen = resolved(sent(*_samples(_sample, ids=ids, trace=trace, same=same)))
-    assert [len(turns) for turns in seen.sessions.values()] == [1] * SAMPLES
-    assert {s["turns"] for s in seen.rows("sessions")} == {1}
-
-
-@pytest.mark.parametrize("ids", [True, False], ids=["ids", "no ids"])
-def test_samples_with_tools_keep_their_second_turns(*, ids: bool) -> None:
-    """Distinct arguments and answers tell the follow-ups apart, though every call is call_0."""
-    seen = resolved(sent(*_samples(_with_tool, ids=ids)))
-    assert [len(turns) for turns in seen.sessions.values()] == [2] * SAMPLES
-    calls = seen.rows("tool_calls")
-    assert len(calls) == SAMPLES
-    assert len({c["session_id"] for c in calls}) == SAMPLES
-    for c in calls:
-        number = c["arguments"].split(":")[1].strip(" }")
-        assert c["result"] == f"found answer {number}"
-
-
-def test_samples_with_equal_tools_in_traces_of_their_own() -> None:
-    """Where even arguments and results agree, the trace tells whose follow-up it is."""
-    seen = resolved(sent(*_samples(_with_tool, same=True)))
-    assert [len(turns) for turns in seen.sessions.values()] == [2] * SAMPLES
-    assert len(seen.rows("tool_calls")) == SAMPLES
-
-
-def test_samples_that_cannot_be_told_apart_are_not_mixed() -> None:
-    """One trace, equal calls and results: twenty first turns, and no follow-up is guessed."""
-    seen = resolved(sent(*_samples(_with_tool, same=True, trace=True)))
-    firsts = [turns for turns in seen.sessions.values() if any(t.endswith("a") for t in turns)]
-    assert [turns for turns in firsts if len(turns) > 2] == []
-    assert len(firsts) == SAMPLES
 
 
 def _two_turns(response: str, call_id: str, answer: str) -> list[Span]:
@@ -139,6 +49,20 @@ def test_two_services_that_both_say_call_0_stay_apart() -> None:
     assert {s["service"] for s in seen.rows("sessions")} == {"one", "other"}
     assert [len(turns) for turns in seen.sessions.values()] == [2, 2]
     assert len(seen.rows("tool_calls")) == 2
+
+
+def test_a_counter_links_no_two_conversations() -> None:
+    """Only one of them shows who asked for its call_0; the other's is another call."""
+    asks = says("assistant", call("call_0", {"n": 1}))
+    other = [says("user", "Else."), says("assistant", call("call_0", {"n": 2}))]
+    other.append(says("tool", result("call_0", "found")))
+    seen = resolved(
+        sent(chat("a", PROMPT, [asks], trace="1", response_id="r1")),
+        sent(chat("b", other, [says("assistant", "x")], trace="2", response_id="r2", at=3)),
+    )
+    assert seen.grouped() == [["r1"], ["r2"]]
+    told = sorted((c["arguments"], c["result"]) for c in seen.rows("tool_calls"))
+    assert told == [('{"n":1}', None), ('{"n":2}', "found")]
 
 
 def test_two_services_that_say_the_same_drawn_id_stay_apart() -> None:
@@ -363,6 +287,41 @@ def test_claims_are_of_one_service() -> None:
         )
 
     assert resolved(told("one"), told("other")).grouped() == [["one"], ["other"]]
+
+
+def test_one_trace_over_two_services_is_a_session_each() -> None:
+    """An agent that calls another: both claim session 1 and both say call_0, in one trace."""
+
+    def told(service: str) -> Append:
+        asks = says("assistant", call("call_0", {"by": service}))
+        done = [says("assistant", service)]
+        history = [*PROMPT, asks, says("tool", result("call_0", service))]
+        claim = "1"
+        return sent(
+            chat(
+                f"{service} a",
+                PROMPT,
+                [asks],
+                trace="t",
+                response_id=f"{service}1",
+                gen_ai__conversation__id=claim,
+            ),
+            chat(
+                f"{service} b",
+                history,
+                done,
+                trace="t",
+                response_id=f"{service}2",
+                at=2,
+                gen_ai__conversation__id=claim,
+            ),
+            service=service,
+        )
+
+    seen = resolved(told("one"), told("other"))
+    assert seen.grouped() == [["one1", "one2"], ["other1", "other2"]]
+    made = {(c["arguments"], c["result"]) for c in seen.rows("tool_calls")}
+    assert made == {('{"by":"one"}', "one"), ('{"by":"other"}', "other")}
 
 
 def test_tool_events_without_turns_are_a_session_by_their_claim() -> None:

@@ -148,7 +148,9 @@ def compare(facta: Facta) -> list[str]:
     want, got = shelf.final(), rows_of(facta, "default")
     tables = {*want, *got, *CONTENT}
     assert not rows or resolved_only(want)
-    different = [t for t in sorted(tables) if exact({t: want.get(t, [])}) != exact({t: got.get(t, [])})]
+    different = [
+        t for t in sorted(tables) if exact({t: want.get(t, [])}) != exact({t: got.get(t, [])})
+    ]
     return [
         f"{table}: {len(got.get(table, []))} rows, and from scratch {len(want.get(table, []))}"
         for table in different

@@ -30,7 +30,13 @@ from facta.store.embedded import EmbeddedStore
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(600)]
 
 EXPECT = json.loads((DATA / "EXPECT.json").read_text())
-RUNS = ["otel-openai-responses", "openinference-gemini", "claude-code", "codex-cli", "traceloop-anthropic"]
+RUNS = [
+    "otel-openai-responses",
+    "openinference-gemini",
+    "claude-code",
+    "codex-cli",
+    "traceloop-anthropic",
+]
 if os.environ.get("FACTA_FULL") == "1":
     RUNS = sorted(path.name for path in DATA.iterdir() if path.is_dir())
 OWN = "OWNCANARY"
@@ -133,7 +139,10 @@ def broken(path: str, kind: str, data: bytes) -> Iterator[tuple[str, str, bytes]
     yield f"/v1/{OWN}", kind, data
     deep = "[" * 3000 + f'"{OWN}"' + "]" * 3000
     yield path, JSON, b'{"resourceSpans": %s}' % deep.encode()
-    for odd in (f'"{OWN}"', f'[{{"scopeSpans":[{{"spans":[{{"name":{{"{OWN}":1}},"traceId":"{OWN}"}}]}}]}}]'):
+    for odd in (
+        f'"{OWN}"',
+        f'[{{"scopeSpans":[{{"spans":[{{"name":{{"{OWN}":1}},"traceId":"{OWN}"}}]}}]}}]',
+    ):
         yield path, JSON, b'{"resourceSpans": %s}' % odd.encode()
 
 
@@ -143,7 +152,9 @@ def read_routes(hunt: Hunt) -> None:
     refused = 0
     for route, methods in schema["paths"].items():
         path = re.sub(r"\{[^}]*\}", OWN, route)
-        names = [p["name"] for p in methods.get("get", {}).get("parameters", []) if p["in"] == "query"]
+        names = [
+            p["name"] for p in methods.get("get", {}).get("parameters", []) if p["in"] == "query"
+        ]
         for query in ("", *(f"?{name}={OWN}" for name in names), f"?{OWN}={OWN}", f"?token={OWN}"):
             refused += hunt.read(path + query) in (401, 404, 422)
         hunt.read(path, token=OWN)
@@ -197,7 +208,9 @@ def test_nothing_that_is_said_holds_a_value_of_a_payload(hunt: Hunt) -> None:
 def cells(path: Path) -> Iterator[bytes]:
     """Every cell of an SQLite file, unpacked where it is compressed."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    names = [row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    names = [
+        row[0] for row in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    ]
     for name in names:
         for row in database.execute(f'SELECT * FROM "{name}"'):
             for cell in row:
@@ -240,13 +253,22 @@ def test_no_table_holds_a_sealed_value(hunt: Hunt) -> None:
     try:
         texts = {
             table: repr(store.query(f"SELECT * FROM {table}")).encode("utf-8", "surrogatepass")
-            for table in (*_tables(), "evidence.observations", "evidence.reads", "evidence.controls")
+            for table in (
+                *_tables(),
+                "evidence.observations",
+                "evidence.reads",
+                "evidence.controls",
+            )
         }
     finally:
         store.close()
     for table, text in texts.items():
         assert not found(pieces, text), table
-        assert table.startswith("ux.") or table == "evidence.observations" or b"UXCANARY-1 " not in text
+        assert (
+            table.startswith("ux.")
+            or table == "evidence.observations"
+            or b"UXCANARY-1 " not in text
+        )
     assert b"PROMPTCANARY" in texts["evidence.content"]
 
 

@@ -33,7 +33,13 @@ BODY = 64 * MIB
 # What a small request may take while a large one is read. On a machine that is busy with other
 # things even one that comes alone is slow; then that counts.
 DELAY_SECONDS = 1.0
-RUNS = ("otel-openai-responses", "openinference-anthropic", "pydantic-ai-openai", "codex-cli", "claude-code")
+RUNS = (
+    "otel-openai-responses",
+    "openinference-anthropic",
+    "pydantic-ai-openai",
+    "codex-cli",
+    "claude-code",
+)
 SERVICE = "/opentelemetry.proto.collector.{0}.v1.{1}Service/Export"
 
 
@@ -54,9 +60,9 @@ def life(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Iterator
 
 def large() -> bytes:
     """A body of just under 64 MiB: many spans of ordinary size."""
-    one = body(1_000_000, text="x" * 1200)
-    count = (BODY - 1) // len(one)
-    return b"".join(body(1_000_000 + number, text="x" * 1200) for number in range(count))
+    text = "word " * 4_000
+    count = (BODY - 1) // len(body(1_099_999, text=text))
+    return b"".join(body(1_000_000 + number, text=text) for number in range(count))
 
 
 def _timed(life: Life, number: int) -> float:
@@ -113,7 +119,12 @@ def test_a_hundred_at_once(life: Life) -> None:
 
 @pytest.mark.parametrize(
     ("coding", "compress"),
-    [("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", zstd.compress), ("identity", bytes)],
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("zstd", zstd.compress),
+        ("identity", bytes),
+    ],
 )
 @pytest.mark.parametrize("chunked", [False, True])
 def test_codings_and_the_type_of_the_answer(
@@ -131,7 +142,9 @@ def test_codings_and_the_type_of_the_answer(
     assert answer.headers["Content-Type"] == PROTOBUF
     told = ExportTraceServiceResponse.FromString(answer.read())
     assert not told.partial_success.rejected_spans
-    connection.request("POST", "/v1/traces", b'{"resourceSpans":[]}', {"Content-Type": "application/json"})
+    connection.request(
+        "POST", "/v1/traces", b'{"resourceSpans":[]}', {"Content-Type": "application/json"}
+    )
     answer = connection.getresponse()
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
     assert answer.read().startswith(b"{")

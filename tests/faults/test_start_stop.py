@@ -91,7 +91,10 @@ def test_a_second_one_on_the_same_data_names_the_first(
     tmp_path: Path, nursery: Nursery, capfd: pytest.CaptureFixture[str]
 ) -> None:
     life = nursery.start(tmp_path / "data")
-    for ports in ({"http_port": 0, "grpc_port": 0}, {"http_port": life.http, "grpc_port": life.grpc}):
+    for ports in (
+        {"http_port": 0, "grpc_port": 0},
+        {"http_port": life.http, "grpc_port": life.grpc},
+    ):
         assert open_collector(settings(tmp_path / "data", **ports)) == 3
         [line] = capfd.readouterr().err.splitlines()
         assert str(life.pid) in line
@@ -106,7 +109,11 @@ def test_what_was_opened_is_closed_when_the_rest_fails(
         raise OSError(28, "No space left on device")
 
     before = {thread.name for thread in threading.enumerate()}
-    for name in ("facta.app.service.Projector", "facta.app.service.Store.open", "facta.app.serve.create_app"):
+    for name in (
+        "facta.app.service.Projector",
+        "facta.app.service.Store.open",
+        "facta.app.serve.create_app",
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(name, broken)
             assert open_collector(settings(tmp_path, http_port=0, grpc_port=0)) == 2

@@ -52,7 +52,9 @@ def test_the_store_away_until_the_backlog_is_full_and_back(tmp_path: Path) -> No
         home.store.away = True
         statuses = [home.post(body(number)) for number in range(1, 21)]
         assert statuses == [200] * 20, "every request until the limit"
-        status, headers, _ = home.ask("POST", "/v1/traces", body(21), content_type="application/json")
+        status, headers, _ = home.ask(
+            "POST", "/v1/traces", body(21), content_type="application/json"
+        )
         assert status == 503
         assert int(headers["retry-after"]) > 0
         with pytest.raises(grpc.RpcError) as refused:

@@ -141,7 +141,11 @@ def test_tenants_with_the_same_requests_see_their_own_only(guarded: Guarded) -> 
     for row in theirs:
         assert guarded.status("other reader", f"/api/v1/sessions/{row['session_id']}") == 200
         assert guarded.status("reader", f"/api/v1/sessions/{row['session_id']}") == 404
-    for path, field in (("turns", "turn_id"), ("tool-calls", "session_id"), ("sightings", "turn_id")):
+    for path, field in (
+        ("turns", "turn_id"),
+        ("tool-calls", "session_id"),
+        ("sightings", "turn_id"),
+    ):
         mine = {row[field] for row in guarded.items("reader", f"/api/v1/{path}")}
         other = {row[field] for row in guarded.items("other reader", f"/api/v1/{path}")}
         assert mine

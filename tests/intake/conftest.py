@@ -1,16 +1,21 @@
 """A real server on a free port with a recording `accept`, real payloads, and bytes by hand."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import grpc
 import httpx
 import pytest
 import uvicorn
+from google.rpc.status_pb2 import Status
 from starlette.applications import Starlette
 
+from facta.intake.grpc import serve
 from facta.intake.http import receiver_routes
 from facta.intake.limits import Limits
 from facta.intake.receiving import Receiver
@@ -77,6 +82,38 @@ class Served:
         self._server.should_exit = True
         self._thread.join()
         self.receiver.close()
+
+
+class GrpcServed:
+    """The gRPC server on an event loop in a thread, and a channel to it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.recorder = Recorder()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        starting = serve(self.recorder.accept, limits, self.recorder.authorize, "127.0.0.1:0")
+        self._server, self.port = asyncio.run_coroutine_threadsafe(starting, self._loop).result(10)
+        options = [("grpc.max_send_message_length", -1)]
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{self.port}", options=options)
+
+    def call(self, method: str, body: bytes, **options: Any) -> bytes:
+        answer: bytes = self._channel.unary_unary(method)(body, timeout=20, **options)
+        return answer
+
+    def fail(self, method: str, body: bytes, **options: Any) -> tuple[grpc.StatusCode, Status]:
+        with pytest.raises(grpc.RpcError) as raised:
+            self.call(method, body, **options)
+        error: Any = raised.value
+        details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
+        return error.code(), Status.FromString(details)
+
+    def stop(self) -> None:
+        self._channel.close()
+        asyncio.run_coroutine_threadsafe(self._server.stop(0), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 @pytest.fixture(scope="module")

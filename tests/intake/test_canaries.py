@@ -47,7 +47,7 @@ def test_no_value_is_told(
     error: Exception | None,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
-):
+) -> None:
     media_type, body = BODIES[name]
     server.recorder.error = error
     said = []
@@ -69,7 +69,7 @@ def test_no_value_is_told(
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_no_value_is_in_a_refusal(server: Served, name: str):
+def test_no_value_is_in_a_refusal(server: Served, name: str) -> None:
     media_type, body = BODIES[name]
     server.post("/v1/traces", body, content_type=media_type)
     refusals = [refusal for batch in server.recorder.batches for refusal in batch.refusals]

@@ -32,7 +32,7 @@ MAKERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 @pytest.mark.parametrize("step", [1, 7, 65_536, 10_000_000])
 @pytest.mark.parametrize("name", MAKERS)
-def test_whatever_the_pieces_the_body_comes_out(name: str, step: int):
+def test_whatever_the_pieces_the_body_comes_out(name: str, step: int) -> None:
     coding, make = MAKERS[name]
     body = make(TEXT[:2000] if step == 1 else TEXT)
     pieces = [body[at : at + step] for at in range(0, len(body), step)]
@@ -42,7 +42,7 @@ def test_whatever_the_pieces_the_body_comes_out(name: str, step: int):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_the_limit_is_exact(name: str):
+def test_the_limit_is_exact(name: str) -> None:
     coding, make = MAKERS[name]
     assert inflate([make(TEXT)], coding, len(TEXT)).data == TEXT
     with pytest.raises(BodyTooLarge):
@@ -59,19 +59,19 @@ def test_the_limit_is_exact(name: str):
         ("zstd", SKIPPABLE + zstd.compress(TEXT)),
     ],
 )
-def test_members_that_follow_each_other_are_one_body(coding: str, body: bytes):
+def test_members_that_follow_each_other_are_one_body(coding: str, body: bytes) -> None:
     inflated = inflate([body], coding, len(TEXT))
     assert (inflated.data, inflated.damage) == (TEXT, "")
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
-def test_no_body_at_all_is_an_empty_one(coding: str):
+def test_no_body_at_all_is_an_empty_one(coding: str) -> None:
     assert inflate([], coding, 10).data == b""
     assert inflate([b""], coding, 10).damage == ""
 
 
 @pytest.mark.parametrize("name", ["gzip", "zlib", "raw deflate", "zstd"])
-def test_a_body_that_breaks_off_yields_what_came_before(name: str):
+def test_a_body_that_breaks_off_yields_what_came_before(name: str) -> None:
     coding, make = MAKERS[name]
     body = make(TEXT)
     inflated = inflate([body[: len(body) * 3 // 4]], coding, len(TEXT))
@@ -92,7 +92,7 @@ def test_a_body_that_breaks_off_yields_what_came_before(name: str):
         ("gzip", gzip.compress(b"x")[:-8] + bytes(8), "the compressed body is corrupt"),
     ],
 )
-def test_damage_is_named_and_never_raised(coding: str, body: bytes, damage: str):
+def test_damage_is_named_and_never_raised(coding: str, body: bytes, damage: str) -> None:
     assert inflate([body], coding, len(TEXT)).damage == damage
 
 
@@ -106,7 +106,7 @@ def bomb(coding: str, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "zstd"])
-def test_a_bomb_costs_no_more_memory_than_the_limit(coding: str):
+def test_a_bomb_costs_no_more_memory_than_the_limit(coding: str) -> None:
     body = bomb(coding, 256 << 20)
     limit = 4 << 20
     tracemalloc.start()
@@ -131,14 +131,14 @@ def test_a_bomb_costs_no_more_memory_than_the_limit(coding: str):
         ("gzip, identity", "gzip"),
     ],
 )
-def test_codings_that_are_read(header: str, coding: str):
+def test_codings_that_are_read(header: str, coding: str) -> None:
     assert codings(header) == coding
 
 
 @pytest.mark.parametrize(
     "header", ["br", "gzip, gzip", "gzip, zstd", "snappy", "lz4", "aws-chunked"]
 )
-def test_codings_that_are_not(header: str):
+def test_codings_that_are_not(header: str) -> None:
     with pytest.raises(Unsupported) as raised:
         codings(header)
     assert header not in str(raised.value)

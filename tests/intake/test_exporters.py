@@ -1,7 +1,5 @@
 """The OpenTelemetry SDK's own exporters, unchanged, against the real servers."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,9 +9,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
-from tests.intake.conftest import Recorder, Served
+from tests.intake.conftest import GrpcServed, Served
 
-from facta.intake.grpc import serve
 from facta.intake.limits import Limits
 from facta.model.records import Record
 
@@ -46,37 +43,26 @@ def check(records: list[Record], parent_id: str, child_id: str) -> None:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_http(server: Served, compression: Compression):
+def test_http(server: Served, compression: Compression) -> None:
     ids = emit(HttpExporter(f"{server.url}/v1/traces", compression=compression))
     check(server.recorder.records, *ids)
 
 
 @pytest.fixture
-def grpc_server() -> Iterator[tuple[Recorder, int]]:
-    recorder = Recorder()
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-
-    def run(work):
-        return asyncio.run_coroutine_threadsafe(work, loop).result(10)
-
-    server, port = run(serve(recorder.accept, Limits(), recorder.authorize, "127.0.0.1:0"))
-    yield recorder, port
-    run(server.stop(0))
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+def grpc_server() -> Iterator[GrpcServed]:
+    served = GrpcServed(Limits())
+    yield served
+    served.stop()
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
-def test_grpc(grpc_server: tuple[Recorder, int], compression: str | None):
+def test_grpc(grpc_server: GrpcServed, compression: str | None) -> None:
     import grpc
 
-    recorder, port = grpc_server
+    recorder = grpc_server.recorder
     ids = emit(
         GrpcExporter(
-            f"127.0.0.1:{port}",
+            f"127.0.0.1:{grpc_server.port}",
             insecure=True,
             headers={"authorization": "Bearer mine"},
             compression=grpc.Compression.Gzip if compression else None,

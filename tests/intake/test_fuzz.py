@@ -5,6 +5,7 @@ import logging
 import random
 import resource
 import zlib
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -13,7 +14,12 @@ from tests.intake.conftest import Served
 
 pytestmark = pytest.mark.fuzz
 
-PACKERS = {"": bytes, "gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "zstd": zstd.compress,
+}
 INSERTS = [
     b"\xff" * 11,
     b"\x00" * 64,
@@ -68,7 +74,7 @@ def test_no_body_is_a_server_error(
     json_payloads: dict[str, bytes],
     fuzz_cases: int,
     caplog: pytest.LogCaptureFixture,
-):
+) -> None:
     draw = random.Random(20_001)
     seeds = bodies(payloads, json_payloads)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

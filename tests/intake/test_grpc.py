@@ -1,20 +1,17 @@
 """OTLP/gRPC over a real server: the same salvage, and the codes that the specification names."""
 
-import asyncio
 import gzip
-import threading
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
-from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-from tests.intake.conftest import Recorder
+from tests.intake.conftest import GrpcServed, Recorder
 from tests.intake.samples import attribute, request, span, string
 
-from facta.intake.grpc import serve
 from facta.intake.limits import Limits
 from facta.model.errors import Unavailable
 from facta.model.identity import Denied, Identity
@@ -26,51 +23,15 @@ LIMIT = 1 << 20
 ONE = request([span(attribute(b"k", string(b"v")))])
 
 
-class Served:
-    """The gRPC server on an event loop in a thread."""
-
-    def __init__(self) -> None:
-        self.recorder = Recorder()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self._server, self.port = self._run(
-            serve(self.recorder.accept, Limits(body=LIMIT), self.recorder.authorize, "127.0.0.1:0")
-        )
-        options = [("grpc.max_send_message_length", -1)]
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{self.port}", options=options)
-
-    def _run(self, work):
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
-
-    def call(self, method: str, body: bytes, **options) -> bytes:
-        answer: bytes = self._channel.unary_unary(method)(body, timeout=20, **options)
-        return answer
-
-    def fail(self, method: str, body: bytes, **options) -> tuple[grpc.StatusCode, Status]:
-        with pytest.raises(grpc.RpcError) as raised:
-            self.call(method, body, **options)
-        error = raised.value
-        details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
-        return error.code(), Status.FromString(details)
-
-    def stop(self) -> None:
-        self._channel.close()
-        self._run(self._server.stop(0))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Served]:
-    served = Served()
+def shared() -> Iterator[GrpcServed]:
+    served = GrpcServed(Limits(body=LIMIT))
     yield served
     served.stop()
 
 
 @pytest.fixture
-def server(shared: Served) -> Served:
+def server(shared: GrpcServed) -> GrpcServed:
     vars(shared.recorder).update(vars(Recorder()))
     return shared
 
@@ -78,13 +39,13 @@ def server(shared: Served) -> Served:
 @pytest.mark.parametrize(
     "compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip, grpc.Compression.Deflate]
 )
-def test_compression(server: Served, compression: grpc.Compression):
+def test_compression(server: GrpcServed, compression: grpc.Compression) -> None:
     body = request([span(attribute(b"k", string(b"v" * 5000)))])
     assert server.call(TRACES, body, compression=compression) == b""
     assert [record.attributes for record in server.recorder.records] == [[("k", "v" * 5000)]]
 
 
-def test_one_bad_attribute_and_one_bad_span_cost_only_themselves(server: Served):
+def test_one_bad_attribute_and_one_bad_span_cost_only_themselves(server: GrpcServed) -> None:
     body = request([span(attribute(b"k", string(b"\xff"))), span(own=b"short"), span()])
     told = ExportTraceServiceResponse.FromString(server.call(TRACES, body)).partial_success
     assert told.rejected_spans == 1
@@ -92,7 +53,7 @@ def test_one_bad_attribute_and_one_bad_span_cost_only_themselves(server: Served)
     assert len(server.recorder.records) == 2
 
 
-def test_logs_and_metrics(server: Served):
+def test_logs_and_metrics(server: GrpcServed) -> None:
     answer = server.call(LOGS, request([b"", b"\x2a\x03\x0a\x01\xff"]))
     told = ExportLogsServiceResponse.FromString(answer).partial_success
     assert (told.rejected_log_records, len(server.recorder.records)) == (0, 2)
@@ -100,13 +61,13 @@ def test_logs_and_metrics(server: Served):
     assert len(server.recorder.batches) == 1
 
 
-def test_an_empty_message_is_an_empty_request(server: Served):
+def test_an_empty_message_is_an_empty_request(server: GrpcServed) -> None:
     assert server.call(TRACES, b"") == b""
     assert server.call(LOGS, b"", compression=grpc.Compression.Gzip) == b""
     assert server.recorder.batches == []
 
 
-def test_nothing_decodable_is_invalid_argument(server: Served):
+def test_nothing_decodable_is_invalid_argument(server: GrpcServed) -> None:
     code, status = server.fail(TRACES, b"\xffgarbage")
     assert code == grpc.StatusCode.INVALID_ARGUMENT
     details = BadRequest()
@@ -122,19 +83,21 @@ def test_nothing_decodable_is_invalid_argument(server: Served):
         (gzip.compress(bytes(LIMIT * 30)), {}),
     ],
 )
-def test_too_large_is_not_to_be_sent_again(server: Served, body: bytes, options: dict):
+def test_too_large_is_not_to_be_sent_again(
+    server: GrpcServed, body: bytes, options: dict[str, Any]
+) -> None:
     code, status = server.fail(TRACES, body, **options)
     assert code == grpc.StatusCode.INVALID_ARGUMENT
     assert str(LIMIT) in status.message
 
 
-def test_far_too_large_is_refused_by_grpc_itself_without_retry_info(server: Served):
+def test_far_too_large_is_refused_by_grpc_itself_without_retry_info(server: GrpcServed) -> None:
     code, status = server.fail(TRACES, bytes(LIMIT * 3))
     assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert list(status.details) == []
 
 
-def test_full_is_unavailable_and_says_when_to_come_back(server: Served):
+def test_full_is_unavailable_and_says_when_to_come_back(server: GrpcServed) -> None:
     server.recorder.error = Unavailable(9)
     code, status = server.fail(TRACES, ONE)
     assert code == grpc.StatusCode.UNAVAILABLE
@@ -151,20 +114,20 @@ def test_full_is_unavailable_and_says_when_to_come_back(server: Served):
     ],
 )
 @pytest.mark.parametrize("method", [TRACES, LOGS, METRICS])
-def test_denied(server: Served, denied: Denied, code: grpc.StatusCode, method: str):
+def test_denied(server: GrpcServed, denied: Denied, code: grpc.StatusCode, method: str) -> None:
     server.recorder.denied = denied
     found, status = server.fail(method, ONE)
     assert (found, status.message) == (code, denied.message)
 
 
-def test_the_identity_is_the_tokens(server: Served):
+def test_the_identity_is_the_tokens(server: GrpcServed) -> None:
     server.call(TRACES, ONE, metadata=[("authorization", "Bearer other")])
     assert server.recorder.identities == [Identity("other", "producer")]
 
 
 def test_a_program_error_is_internal_without_its_text(
-    server: Served, caplog: pytest.LogCaptureFixture
-):
+    server: GrpcServed, caplog: pytest.LogCaptureFixture
+) -> None:
     server.recorder.error = KeyError("CANARY")
     code, status = server.fail(TRACES, ONE)
     assert code == grpc.StatusCode.INTERNAL

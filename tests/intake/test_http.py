@@ -42,7 +42,7 @@ def status(content: bytes) -> Status:
         ("zstd", zstd.compress(ONE)),
     ],
 )
-def test_codings(server: Served, coding: str, body: bytes):
+def test_codings(server: Served, coding: str, body: bytes) -> None:
     answer = server.post("/v1/traces", body, content_encoding=coding)
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["content-type"] == PROTOBUF
@@ -53,7 +53,7 @@ def test_codings(server: Served, coding: str, body: bytes):
 @pytest.mark.parametrize(
     "content_type", [JSON, "application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"']
 )
-def test_json_is_answered_in_json(server: Served, content_type: str):
+def test_json_is_answered_in_json(server: Served, content_type: str) -> None:
     answer = server.post("/v1/traces", ONE_JSON, content_type=content_type)
     assert (answer.status_code, answer.content) == (200, b"{}")
     assert answer.headers["content-type"] == JSON
@@ -72,7 +72,7 @@ def test_json_is_answered_in_json(server: Served, content_type: str):
         ("application/protobuf", PROTOBUF),
     ],
 )
-def test_other_content_types_are_415(server: Served, content_type: str, answered: str):
+def test_other_content_types_are_415(server: Served, content_type: str, answered: str) -> None:
     answer = server.post("/v1/traces", ONE, content_type=content_type)
     assert answer.status_code == 415
     assert answer.headers["content-type"] == answered
@@ -86,7 +86,7 @@ def test_other_content_types_are_415(server: Served, content_type: str, answered
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "deflate, gzip"])
-def test_other_codings_are_415(server: Served, coding: str):
+def test_other_codings_are_415(server: Served, coding: str) -> None:
     answer = server.post("/v1/traces", ONE, content_encoding=coding)
     assert answer.status_code == 415
     assert answer.headers["accept-encoding"] == "gzip, deflate, zstd, identity"
@@ -94,14 +94,14 @@ def test_other_codings_are_415(server: Served, coding: str):
 
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs", "/v1/metrics"])
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
-def test_an_empty_body_is_an_empty_request(server: Served, path: str, content_type: str):
+def test_an_empty_body_is_an_empty_request(server: Served, path: str, content_type: str) -> None:
     answer = server.post(path, b"", content_type=content_type)
     assert (answer.status_code, answer.content) == (200, b"{}" if content_type == JSON else b"")
     assert server.recorder.batches == []
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"])
-def test_other_methods_are_405(server: Served, method: str):
+def test_other_methods_are_405(server: Served, method: str) -> None:
     import httpx
 
     answer = httpx.request(method, server.url + "/v1/traces")
@@ -110,14 +110,14 @@ def test_other_methods_are_405(server: Served, method: str):
         assert status(answer.content).message == "Send telemetry with POST."
 
 
-def test_metrics_are_answered_and_not_kept(server: Served):
+def test_metrics_are_answered_and_not_kept(server: Served) -> None:
     answer = server.post("/v1/metrics", b"anything \xff", content_encoding="gzip")
     assert answer.status_code == 200
     assert ExportMetricsServiceResponse.FromString(answer.content) == ExportMetricsServiceResponse()
     assert server.recorder.batches == []
 
 
-def test_logs(server: Served):
+def test_logs(server: Served) -> None:
     answer = server.post("/v1/logs", request([b"", b"\x2a\x03\x0a\x01\xff"]))
     told = ExportLogsServiceResponse.FromString(answer.content).partial_success
     assert (answer.status_code, told.rejected_log_records) == (200, 0)
@@ -126,7 +126,9 @@ def test_logs(server: Served):
 
 
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
-def test_t16_three_of_a_hundred_spans_are_rejected_and_97_kept(server: Served, content_type: str):
+def test_t16_three_of_a_hundred_spans_are_rejected_and_97_kept(
+    server: Served, content_type: str
+) -> None:
     if content_type == JSON:
         spans = [
             json_span(span_id="ab" if at in {5, 50, 99} else f"{at + 1:016x}") for at in range(100)
@@ -153,7 +155,7 @@ def test_t16_three_of_a_hundred_spans_are_rejected_and_97_kept(server: Served, c
     assert server.recorder.batches[0].rejected == 3
 
 
-def test_what_accept_rejects_is_added(server: Served):
+def test_what_accept_rejects_is_added(server: Served) -> None:
     server.recorder.outcome = Outcome(2, "Two were not wanted.")
     answer = server.post("/v1/traces", request([span(own=b""), span()]))
     told = ExportTraceServiceResponse.FromString(answer.content).partial_success
@@ -165,7 +167,7 @@ def test_what_accept_rejects_is_added(server: Served):
 @pytest.mark.parametrize("coding", ["", "gzip", "zstd", "deflate"])
 def test_a_body_of_which_nothing_can_be_decoded_is_400_and_leaves_a_gap(
     server: Served, content_type: str, coding: str
-):
+) -> None:
     import hashlib
 
     body = b"\xffgarbage"
@@ -185,7 +187,7 @@ def test_a_body_of_which_nothing_can_be_decoded_is_400_and_leaves_a_gap(
     assert (refusal.size, refusal.sha256) == (len(body), hashlib.sha256(body).hexdigest())
 
 
-def test_a_compressed_body_that_breaks_off_keeps_what_came_before(server: Served):
+def test_a_compressed_body_that_breaks_off_keeps_what_came_before(server: Served) -> None:
     import os
 
     body = request(
@@ -199,7 +201,7 @@ def test_a_compressed_body_that_breaks_off_keeps_what_came_before(server: Served
 
 
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
-def test_503_says_when_to_come_back(server: Served, content_type: str):
+def test_503_says_when_to_come_back(server: Served, content_type: str) -> None:
     server.recorder.error = Unavailable(7)
     body = ONE_JSON if content_type == JSON else ONE
     answer = server.post("/v1/traces", body, content_type=content_type)
@@ -216,7 +218,7 @@ def test_503_says_when_to_come_back(server: Served, content_type: str):
     ("denied", "challenge"),
     [(Denied(401, "No token."), "Bearer"), (Denied(403, "Not ingest."), None)],
 )
-def test_denied(server: Served, denied: Denied, challenge: str | None):
+def test_denied(server: Served, denied: Denied, challenge: str | None) -> None:
     server.recorder.denied = denied
     answer = server.post("/v1/metrics", b"")
     assert answer.status_code == denied.status
@@ -224,14 +226,14 @@ def test_denied(server: Served, denied: Denied, challenge: str | None):
     assert status(answer.content).message == denied.message
 
 
-def test_the_identity_is_the_tokens(server: Served):
+def test_the_identity_is_the_tokens(server: Served) -> None:
     server.post("/v1/traces", ONE, authorization="Bearer other")
     assert server.recorder.identities == [Identity("other", "producer")]
 
 
 def test_a_program_error_is_500_without_its_text(
     server: Served, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-):
+) -> None:
     server.recorder.error = KeyError("CANARY")
     answer = server.post("/v1/traces", ONE)
     assert answer.status_code == 500
@@ -268,7 +270,7 @@ def fill(size: int) -> bytes:
 
 @pytest.mark.parametrize("coding", ["", "gzip", "deflate", "zstd"])
 @pytest.mark.parametrize("over", [0, 1, LIMIT * 20])
-def test_t14_a_body_over_the_limit_is_413(limited: Served, coding: str, over: int):
+def test_t14_a_body_over_the_limit_is_413(limited: Served, coding: str, over: int) -> None:
     vars(limited.recorder).update(vars(Recorder()))
     packers: dict[str, Callable[[bytes], bytes]] = {
         "": bytes,
@@ -291,7 +293,7 @@ def test_t14_a_body_over_the_limit_is_413(limited: Served, coding: str, over: in
     assert refusal.size == len(body) if coding or over == 1 else refusal.size > LIMIT
 
 
-def test_chunked_bodies(limited: Served):
+def test_chunked_bodies(limited: Served) -> None:
     import httpx
 
     vars(limited.recorder).update(vars(Recorder()))
@@ -309,7 +311,7 @@ def test_chunked_bodies(limited: Served):
     assert answer.status_code == 413
 
 
-def test_a_declared_length_over_the_limit_is_answered_before_the_body(limited: Served):
+def test_a_declared_length_over_the_limit_is_answered_before_the_body(limited: Served) -> None:
     with socket.create_connection(("127.0.0.1", limited.port), timeout=10) as connection:
         connection.sendall(
             b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
@@ -318,7 +320,9 @@ def test_a_declared_length_over_the_limit_is_answered_before_the_body(limited: S
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_sender_that_goes_away_leaves_nothing(limited: Served, caplog: pytest.LogCaptureFixture):
+def test_a_sender_that_goes_away_leaves_nothing(
+    limited: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     vars(limited.recorder).update(vars(Recorder()))
     with socket.create_connection(("127.0.0.1", limited.port), timeout=10) as connection:
         connection.sendall(
@@ -330,7 +334,7 @@ def test_a_sender_that_goes_away_leaves_nothing(limited: Served, caplog: pytest.
     assert caplog.text == ""
 
 
-def test_a_body_that_does_not_arrive_is_408(served: Callable[..., Served]):
+def test_a_body_that_does_not_arrive_is_408(served: Callable[..., Served]) -> None:
     slow = served(read_seconds=0.2)
     with socket.create_connection(("127.0.0.1", slow.port), timeout=10) as connection:
         connection.sendall(
@@ -340,7 +344,9 @@ def test_a_body_that_does_not_arrive_is_408(served: Callable[..., Served]):
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
-def test_real_payloads(server: Served, payloads: dict[str, bytes], json_payloads: dict[str, bytes]):
+def test_real_payloads(
+    server: Served, payloads: dict[str, bytes], json_payloads: dict[str, bytes]
+) -> None:
     names = [name for name in payloads if name.startswith(("claude-code", "strands-chat", "codex"))]
     assert names
     for name in names:

@@ -60,7 +60,7 @@ BROKEN_ATTRIBUTES: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN_ATTRIBUTES)
-def test_one_bad_attribute_costs_only_itself(name: str, way: str):
+def test_one_bad_attribute_costs_only_itself(name: str, way: str) -> None:
     text, reason = BROKEN_ATTRIBUTES[name]
     body = json_request([PLAIN, json_span(f"[{BEFORE}, {text} ,{AFTER}]"), PLAIN])
     batch = decode(body, "traces", LIMITS)
@@ -115,7 +115,7 @@ VALUES: dict[str, tuple[Any, Value]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_come_through_verbatim(name: str, way: str):
+def test_values_come_through_verbatim(name: str, way: str) -> None:
     value, expected = VALUES[name]
     body = json_request([json_span(f"[{json_attribute('k', value)}]")])
     (record,) = decode(body, "traces", LIMITS).records
@@ -124,7 +124,7 @@ def test_values_come_through_verbatim(name: str, way: str):
     assert record.refusals == []
 
 
-def test_nan_literals_infinities_and_control_characters_are_taken(way: str):
+def test_nan_literals_infinities_and_control_characters_are_taken(way: str) -> None:
     text = (
         '[{"key":"nan","value":{"doubleValue":NaN}},'
         '{"key":"inf","value":{"doubleValue":-Infinity}},'
@@ -142,14 +142,14 @@ def test_nan_literals_infinities_and_control_characters_are_taken(way: str):
     assert math.copysign(1.0, found["zero"]) == -1.0  # type: ignore[arg-type]
 
 
-def test_over_deep_values_are_refused(way: str):
+def test_over_deep_values_are_refused(way: str) -> None:
     body = json_request([json_span(f"[{json_attribute('k', deep(65))},{AFTER}]")])
     (record,) = decode(body, "traces", LIMITS).records
     assert record.attributes == [("after", "2")]
     assert [refusal.reason for refusal in record.refusals] == ["nested deeper than 64"]
 
 
-def test_duplicates_keep_order_and_count_and_maps_say_what_they_drop(way: str):
+def test_duplicates_keep_order_and_count_and_maps_say_what_they_drop(way: str) -> None:
     pairs = [{"key": "a", "value": {"intValue": at}} for at in range(3)]
     text = ",".join([BEFORE, json_attribute("k", {"kvlistValue": {"values": pairs}}), BEFORE])
     (record,) = decode(json_request([json_span(f"[{text}]")]), "traces", LIMITS).records
@@ -159,7 +159,7 @@ def test_duplicates_keep_order_and_count_and_maps_say_what_they_drop(way: str):
     ]
 
 
-def test_everything_a_span_can_say(way: str):
+def test_everything_a_span_can_say(way: str) -> None:
     span = {
         "traceId": TRACE.hex().upper(),
         "spanId": SPAN.hex().upper(),
@@ -215,7 +215,7 @@ FIELDS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_other_parts_cost_only_themselves_too(name: str, way: str):
+def test_other_parts_cost_only_themselves_too(name: str, way: str) -> None:
     more, place = FIELDS[name]
     batch = decode(json_request([json_span(f"[{BEFORE}]", more), PLAIN]), "traces", LIMITS)
     assert (batch.rejected, len(batch.records)) == (0, 2)
@@ -225,14 +225,14 @@ def test_other_parts_cost_only_themselves_too(name: str, way: str):
 
 
 @pytest.mark.parametrize("bad", ["", "ab", "zz" * 8, "00" * 8, "AAAAAAAAAAA=", "ab cd ef ab cd ef"])
-def test_a_span_is_refused_only_for_its_ids(bad: str, way: str):
+def test_a_span_is_refused_only_for_its_ids(bad: str, way: str) -> None:
     batch = decode(json_request([PLAIN, json_span(span_id=bad), PLAIN]), "traces", LIMITS)
     assert (batch.rejected, len(batch.records)) == (1, 2)
     (refusal,) = batch.refusals
     assert (refusal.place, refusal.size) == ("span 1", len(json_span(span_id=bad)))
 
 
-def test_log_records_are_kept_with_or_without_ids(way: str):
+def test_log_records_are_kept_with_or_without_ids(way: str) -> None:
     records: list[Any] = [
         {},
         {"body": {"stringValue": "b"}, "timeUnixNano": "5", "observedTimeUnixNano": "6"},
@@ -248,7 +248,7 @@ def test_log_records_are_kept_with_or_without_ids(way: str):
     assert places == [[], [], ["log record trace id"], ["log record body"]]
 
 
-def test_a_bad_resource_attribute_costs_no_span(way: str):
+def test_a_bad_resource_attribute_costs_no_span(way: str) -> None:
     text = json_request([PLAIN, PLAIN]).decode()
     text = text.replace(
         '{"scopeSpans"', f'{{"resource":{{"attributes":[{SURROGATE},{BEFORE}]}},"scopeSpans"'
@@ -259,7 +259,7 @@ def test_a_bad_resource_attribute_costs_no_span(way: str):
     assert batch.records[0].scope.resource == [("before", "1")]
 
 
-def test_spans_over_the_limit_are_rejected_and_counted(way: str):
+def test_spans_over_the_limit_are_rejected_and_counted(way: str) -> None:
     batch = decode(json_request([PLAIN] * 10), "traces", Limits(records=4))
     assert (len(batch.records), batch.rejected) == (4, 6)
     (refusal,) = batch.refusals
@@ -267,7 +267,7 @@ def test_spans_over_the_limit_are_rejected_and_counted(way: str):
     assert refusal.size == 6 * len(PLAIN) + 5 + 1
 
 
-def test_attributes_over_the_limit_are_refused_and_counted(way: str):
+def test_attributes_over_the_limit_are_refused_and_counted(way: str) -> None:
     text = f"[{','.join([BEFORE] * 30)}]"
     (record,) = decode(json_request([json_span(text)]), "traces", Limits(attributes=10)).records
     assert len(record.attributes) == 10
@@ -276,7 +276,7 @@ def test_attributes_over_the_limit_are_refused_and_counted(way: str):
     ]
 
 
-def test_cut_anywhere_the_spans_before_the_cut_are_kept():
+def test_cut_anywhere_the_spans_before_the_cut_are_kept() -> None:
     spans = [json_span(f"[{BEFORE},{AFTER}]", span_id=f"{at:016x}") for at in (1, 2, 3)]
     body = json_request(spans)
     ends = [body.index(text.encode()) + len(text) for text in spans]
@@ -293,7 +293,7 @@ def test_cut_anywhere_the_spans_before_the_cut_are_kept():
             assert record.attributes == [("before", "1"), ("after", "2")]
 
 
-def test_attributes_before_a_cut_are_kept():
+def test_attributes_before_a_cut_are_kept() -> None:
     text = json_request([json_span(f"[{BEFORE},{AFTER},{BEFORE}]")])
     cut = text.index(AFTER.encode()) + len(AFTER) + 5
     (record,) = decode(text[:cut], "traces", LIMITS).records
@@ -305,7 +305,7 @@ def test_attributes_before_a_cut_are_kept():
     "body",
     [b"x", b"[]", b"5", b"null", b"{", b'{"a"', b"\xff\xfe{\0}\0", b" ", b"{} {}", b"[" * 10**6],
 )
-def test_nothing_decodable_is_a_failure(body: bytes, way: str):
+def test_nothing_decodable_is_a_failure(body: bytes, way: str) -> None:
     with pytest.raises(DecodeFailed):
         decode(body, "traces", LIMITS)
 
@@ -322,12 +322,12 @@ def test_nothing_decodable_is_a_failure(body: bytes, way: str):
         b'{"resourceSpans":[{}]}',
     ],
 )
-def test_nothing_at_all_is_an_empty_request(body: bytes, way: str):
+def test_nothing_at_all_is_an_empty_request(body: bytes, way: str) -> None:
     batch = decode(body, "traces", LIMITS)
     assert (batch.records, batch.refusals, batch.rejected) == ([], [], 0)
 
 
-def test_braces_and_escapes_inside_strings_are_text(way: str):
+def test_braces_and_escapes_inside_strings_are_text(way: str) -> None:
     held = '}]"\\{[' + "\\" * 9001 + '"'
     text = f"[{json_attribute('k', {'stringValue': held})}]"
     body = json_request([json_span(text), json_span(f"[{SURROGATE}]"), PLAIN])

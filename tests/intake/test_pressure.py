@@ -49,7 +49,7 @@ def typical_json() -> bytes:
 @pytest.mark.parametrize(("media_type", "make"), [(PROTOBUF, typical), (JSON, typical_json)])
 def test_a_body_of_64_mib_delays_small_ones_by_less_than_a_second(
     server: Served, media_type: str, make: Callable[[], bytes]
-):
+) -> None:
     body, small = make(), request([span()])
     answers: list[httpx.Response] = []
     kept: list[int] = []
@@ -146,7 +146,7 @@ def read(media_type: str, body: bytes) -> None:
 @pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bodies_of_64_mib_take_bounded_memory_and_time(name: str):
+def test_hostile_bodies_of_64_mib_take_bounded_memory_and_time(name: str) -> None:
     found = subprocess.run(
         [sys.executable, "-c", PROBE, name],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -163,23 +163,21 @@ def test_hostile_bodies_of_64_mib_take_bounded_memory_and_time(name: str):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_bodies_of_any_size_are_answered(
     server: Served, name: str, monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     monkeypatch.setattr(sys.modules[__name__], "BODY", 2 * MEBIBYTE)
     monkeypatch.setattr(sys.modules[__name__], "EMPTIES", MEBIBYTE // 2)
     media_type, make = HOSTILE[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = server.post("/v1/traces", make(), content_type=media_type)
     assert answer.status_code in {200, 400}
-    if answer.status_code == 200 and name not in {
-        "unknown fields",
-        "json backslashes",
-        "json quotes",
-    }:
+    # These hold nothing that has to be refused at this size.
+    fine = {"unknown fields", "one list", "json one list", "json backslashes", "json quotes"}
+    if answer.status_code == 200 and name not in fine:
         assert len(answer.content) > 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 * 1024
 
 
-def test_ids_before_the_rubbish_still_name_their_span():
+def test_ids_before_the_rubbish_still_name_their_span() -> None:
     broken = span(b"\x4a\x02\x0a\x05" * 4000)
     batches = protobuf.decode_slices(request([broken] * 30), "traces", Limits(steps=50_000))
     records = [record for batch in batches for record in batch.records]

@@ -65,7 +65,7 @@ BROKEN_ATTRIBUTES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN_ATTRIBUTES)
-def test_one_bad_attribute_costs_only_itself(name: str):
+def test_one_bad_attribute_costs_only_itself(name: str) -> None:
     encoded, reason = BROKEN_ATTRIBUTES[name]
     batch = decode(request([PLAIN, span(BEFORE, encoded, AFTER), PLAIN]), "traces", LIMITS)
     assert (batch.rejected, batch.refusals) == (0, [])
@@ -97,7 +97,7 @@ IDS = {
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_span_is_refused_only_for_its_ids(name: str):
+def test_a_span_is_refused_only_for_its_ids(name: str) -> None:
     bad = IDS[name] + BEFORE
     batch = decode(request([PLAIN, bad, PLAIN]), "traces", LIMITS)
     assert batch.rejected == 1
@@ -108,7 +108,7 @@ def test_a_span_is_refused_only_for_its_ids(name: str):
     assert (refusal.size, refusal.sha256) == (len(bad), hashlib.sha256(bad).hexdigest())
 
 
-def test_all_spans_refused_for_their_ids_is_not_an_undecodable_body():
+def test_all_spans_refused_for_their_ids_is_not_an_undecodable_body() -> None:
     batch = decode(request([span(own=b"short"), span(own=b"")]), "traces", LIMITS)
     assert (batch.rejected, batch.records) == (2, [])
 
@@ -135,7 +135,7 @@ OTHER_PARTS: dict[str, tuple[bytes, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", OTHER_PARTS)
-def test_other_parts_cost_only_themselves_too(name: str):
+def test_other_parts_cost_only_themselves_too(name: str) -> None:
     encoded, place, expected = OTHER_PARTS[name]
     batch = decode(request([span(BEFORE, AFTER, encoded), PLAIN]), "traces", LIMITS)
     assert (batch.rejected, len(batch.records)) == (0, 2)
@@ -182,7 +182,7 @@ VALUES: dict[str, tuple[bytes, Value]] = {
 
 @pytest.mark.parametrize("broken_neighbour", [False, True])
 @pytest.mark.parametrize("name", VALUES)
-def test_values_come_through_verbatim(name: str, broken_neighbour: bool):
+def test_values_come_through_verbatim(name: str, broken_neighbour: bool) -> None:
     encoded, expected = VALUES[name]
     if "deep" in name:
         expected = "x"
@@ -198,7 +198,7 @@ def test_values_come_through_verbatim(name: str, broken_neighbour: bool):
 
 
 @pytest.mark.parametrize("broken", [b"", attribute(b"\xff", string(b""))])
-def test_not_a_number_and_minus_zero(broken: bytes):
+def test_not_a_number_and_minus_zero(broken: bytes) -> None:
     encoded = attribute(b"nan", double(math.nan)) + attribute(b"zero", double(-0.0))
     (record,) = decode(request([span(broken, encoded)]), "traces", LIMITS).records
     (_, nan), (_, zero) = record.attributes
@@ -208,7 +208,7 @@ def test_not_a_number_and_minus_zero(broken: bytes):
     assert math.copysign(1.0, zero) == -1.0
 
 
-def test_duplicate_and_hostile_keys_keep_order_and_count():
+def test_duplicate_and_hostile_keys_keep_order_and_count() -> None:
     keys = [b"a", b"b", b"a", b"", b"__proto__", b"__class__", b"a.b", b"\0", b"a", b"k" * 65_536]
     encoded = b"".join(attribute(key, string(b"%d" % at)) for at, key in enumerate(keys))
     (record,) = decode(request([span(encoded)]), "traces", LIMITS).records
@@ -216,7 +216,7 @@ def test_duplicate_and_hostile_keys_keep_order_and_count():
     assert record.refusals == []
 
 
-def test_repeated_keys_in_a_map_keep_the_last_and_say_so():
+def test_repeated_keys_in_a_map_keep_the_last_and_say_so() -> None:
     pairs = b"".join(
         field(1, field(1, key) + field(2, string(value)))
         for key, value in [(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]
@@ -248,7 +248,7 @@ LOGS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_log_records_are_kept_with_or_without_ids(name: str):
+def test_log_records_are_kept_with_or_without_ids(name: str) -> None:
     encoded, expected, places = LOGS[name]
     batch = decode(request([field(12, b"one"), encoded]), "logs", LIMITS)
     assert (batch.rejected, len(batch.records)) == (0, 2)
@@ -258,7 +258,7 @@ def test_log_records_are_kept_with_or_without_ids(name: str):
     assert [refusal.place for refusal in record.refusals] == places
 
 
-def test_a_bad_resource_or_scope_attribute_costs_no_span():
+def test_a_bad_resource_or_scope_attribute_costs_no_span() -> None:
     resource = field(1, field(1, b"service.name") + field(2, string(b"svc"))) + field(
         1, field(1, b"\xff")
     )
@@ -271,7 +271,7 @@ def test_a_bad_resource_or_scope_attribute_costs_no_span():
     assert (own.name, own.version, own.attributes) == ("", "1.0", [("k", None)])
 
 
-def test_the_scopes_schema_url_stands_before_the_resources():
+def test_the_scopes_schema_url_stands_before_the_resources() -> None:
     body = field(1, field(2, field(2, PLAIN) + field(3, b"inner")) + field(3, b"outer"))
     assert decode(body, "traces", LIMITS).records[0].scope.schema_url == "inner"
     body = field(1, field(2, field(2, PLAIN)) + field(3, b"outer"))
@@ -288,7 +288,7 @@ def test_the_scopes_schema_url_stands_before_the_resources():
 )
 def test_spans_over_the_limit_are_rejected_and_counted(
     limits: Limits, spans: int, kept: int, rejected: int
-):
+) -> None:
     batch = decode(request([PLAIN] * spans), "traces", limits)
     assert (len(batch.records), batch.rejected) == (kept, rejected)
     assert len(batch.refusals) == (rejected > 0)
@@ -298,7 +298,7 @@ def test_spans_over_the_limit_are_rejected_and_counted(
 
 
 @pytest.mark.parametrize(("count", "refused"), [(10, 0), (11, 1), (500, 490)])
-def test_attributes_over_the_limit_are_refused_and_counted(count: int, refused: int):
+def test_attributes_over_the_limit_are_refused_and_counted(count: int, refused: int) -> None:
     limits = Limits(attributes=10)
     encoded = [attribute(b"k", string(b"%d" % at)) for at in range(count)]
     (record,) = decode(request([span(*encoded)]), "traces", limits).records
@@ -308,7 +308,7 @@ def test_attributes_over_the_limit_are_refused_and_counted(count: int, refused: 
     assert reasons == expected
 
 
-def test_events_links_and_values_have_limits_too():
+def test_events_links_and_values_have_limits_too() -> None:
     event, link = field(11, field(2, b"e")), field(13, field(1, TRACE) + field(2, SPAN))
     (record,) = decode(request([span(event * 5, link * 5)]), "traces", Limits(events=3)).records
     assert (len(record.events), len(record.links), len(record.refusals)) == (3, 3, 2)
@@ -320,7 +320,7 @@ def test_events_links_and_values_have_limits_too():
     ]
 
 
-def test_what_lies_beyond_the_steps_is_refused_unseen():
+def test_what_lies_beyond_the_steps_is_refused_unseen() -> None:
     broken = span(attribute(b"\xff", b""), *[BEFORE] * 50)
     batch = decode(request([PLAIN, broken, PLAIN]), "traces", Limits(steps=30))
     assert len(batch.records) == 3
@@ -329,7 +329,7 @@ def test_what_lies_beyond_the_steps_is_refused_unseen():
     assert batch.records[2].refusals == []
 
 
-def test_cut_anywhere_the_spans_before_the_cut_are_kept():
+def test_cut_anywhere_the_spans_before_the_cut_are_kept() -> None:
     spans = [span(BEFORE, AFTER, own=bytes([at]) * 8) for at in range(1, 4)]
     body = request(spans)
     ends = [body.index(content) + len(content) for content in spans]
@@ -349,13 +349,13 @@ def test_cut_anywhere_the_spans_before_the_cut_are_kept():
 @pytest.mark.parametrize(
     "body", [b"\xff", b"\x0a", b"\x0a\x05", b"garbage!", b"{}", b"\x0f", request([b"\xff\xff"])]
 )
-def test_nothing_decodable_is_a_failure(body: bytes):
+def test_nothing_decodable_is_a_failure(body: bytes) -> None:
     with pytest.raises(DecodeFailed) as raised:
         decode(body, "traces", LIMITS)
     assert "garbage" not in str(raised.value)
 
 
 @pytest.mark.parametrize("body", [b"", field(99, b"unknown"), request([]), b"\x0b\x08\x01\x0c"])
-def test_nothing_at_all_is_an_empty_request(body: bytes):
+def test_nothing_at_all_is_an_empty_request(body: bytes) -> None:
     batch = decode(body, "traces", LIMITS)
     assert (batch.records, batch.refusals, batch.rejected) == ([], [], 0)

@@ -59,7 +59,7 @@ def all_ways(body: bytes, text: bytes, signal: protobuf.Signal) -> list[Any]:
     return found
 
 
-def test_every_real_payload_reads_the_same_in_every_way(payloads: dict[str, bytes]):
+def test_every_real_payload_reads_the_same_in_every_way(payloads: dict[str, bytes]) -> None:
     assert len(payloads) > 50
     for name, body in payloads.items():
         signal: protobuf.Signal = "logs" if "/logs" in name else "traces"
@@ -120,7 +120,7 @@ SPANS = st.builds(
 
 
 @given(st.lists(SPANS, max_size=4))
-def test_generated_spans_read_the_same_in_every_way(spans: list[Span]):
+def test_generated_spans_read_the_same_in_every_way(spans: list[Span]) -> None:
     body = request(span.SerializeToString() for span in spans)
     first, *others = all_ways(body, as_json(body, "traces"), "traces")
     assert all(other == first for other in others)
@@ -128,7 +128,9 @@ def test_generated_spans_read_the_same_in_every_way(spans: list[Span]):
 
 
 @given(st.data(), SPANS, SPANS)
-def test_a_mutated_span_never_touches_its_neighbours(data: st.DataObject, one: Span, two: Span):
+def test_a_mutated_span_never_touches_its_neighbours(
+    data: st.DataObject, one: Span, two: Span
+) -> None:
     good = [one.SerializeToString(), two.SerializeToString()]
     bad = bytearray(data.draw(SPANS).SerializeToString())
     for _ in range(data.draw(st.integers(1, 5))):
@@ -143,7 +145,7 @@ def test_a_mutated_span_never_touches_its_neighbours(data: st.DataObject, one: S
 @given(st.data(), SPANS, SPANS)
 def test_a_json_span_with_broken_text_inside_never_touches_its_neighbours(
     data: st.DataObject, one: Span, two: Span
-):
+) -> None:
     texts = []
     for span in (one, two):
         text = as_json(request([span.SerializeToString()]), "traces").decode()
@@ -158,7 +160,7 @@ def test_a_json_span_with_broken_text_inside_never_touches_its_neighbours(
 
 
 @given(st.binary(max_size=300), st.sampled_from(["traces", "logs"]))
-def test_any_bytes_are_decoded_or_refused(body: bytes, signal: protobuf.Signal):
+def test_any_bytes_are_decoded_or_refused(body: bytes, signal: protobuf.Signal) -> None:
     for decode in (protobuf.decode, json.decode):
         try:
             batch = decode(body, signal, LIMITS)

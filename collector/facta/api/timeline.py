@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import orjson
+
 from facta.store import Row
 from facta.store.unfold import REQUEST, Chain
 
@@ -22,15 +24,16 @@ _KINDS = {
     "state_transitions": "transition",
     "refusals": "refusal",
 }
-VIEWS = ("turns", *_KINDS)
+VIEWS = ("turns", "context", *_KINDS)
 """The views whose rows of one session `steps` wants."""
 
 
 def steps(session: Row, rows: Mapping[str, list[Row]], chain: Chain, ux: list[Row]) -> list[Step]:
     """The steps of a session; `ux` are the rows of the ux lane to show, as not evidence.
 
-    A turn is followed by the sealed values that it first showed (`sealed_again` counts those of
-    its history), its summaries, its calls with their effects, and the evaluations of it.
+    A turn holds the texts that its request first showed and those of its response (`messages`). It
+    is followed by the sealed values that it first showed (`sealed_again` counts those of its
+    history), its summaries, its calls with their effects, and the evaluations of it.
     """
     turns = rows["turns"]
     placed = _Placed(turns)
@@ -43,11 +46,12 @@ def steps(session: Row, rows: Mapping[str, list[Row]], chain: Chain, ux: list[Ro
     for view in ("retrievals", "evaluations", "state_transitions", "refusals"):
         for row in rows[view]:
             placed.put(row, [_step(_KINDS[view], row)])
-    shown = _by_turn(ux)
+    shown, messages = _by_turn(ux), _by_turn(rows["context"])
     found = placed.before()
     for number, turn in enumerate(turns):
         turn_id = turn["turn_id"]
-        found.append(_step("turn", turn) | {"sealed_again": chain.count_inherited(turn_id)})
+        said = {"messages": _messages(messages.get(turn_id, []))}
+        found.append(_step("turn", turn) | {"sealed_again": chain.count_inherited(turn_id)} | said)
         found += [_sighting(row, turn["started_ns"]) for row in _shown_first(chain, turn_id)]
         found += [_summary(row) for row in shown.pop(turn_id, [])]
         found += placed.under(number)
@@ -114,6 +118,18 @@ def _effects_by_call(rows: Mapping[str, list[Row]]) -> dict[int, list[Row]]:
         same_turn = [call for call in candidates if call["turn_id"] == effect["turn_id"]]
         owner = next(iter(same_turn or candidates), None)
         found.setdefault(id(owner) if owner else 0, []).append(effect)
+    return found
+
+
+def _messages(items: list[Row]) -> list[Row]:
+    """The readable texts of a turn's new items, the request's first; summaries are not among them."""
+    found: list[Row] = []
+    for item in sorted(items, key=lambda row: (row["direction"] != REQUEST, row["position"])):
+        for n, part in enumerate(orjson.loads(item["parts"])):
+            if part["kind"] in ("text", "compaction", "other") and part.get("text"):
+                place = {"position": f"{item['position']}.{n}", "commit": part.get("commit", "")}
+                said = {"role": item["role"], "text": part["text"], "cut": part.get("cut", False)}
+                found.append({"direction": item["direction"], **place, **said})
     return found
 
 

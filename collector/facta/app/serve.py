@@ -297,7 +297,6 @@ def start_logging(settings: Settings) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     for name in (
-        "uvicorn",
         "asyncio",
         "grpc",
         "clickhouse_connect",
@@ -306,3 +305,5 @@ def start_logging(settings: Settings) -> None:
         "httpcore",
     ):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # It prints the traceback of whatever escapes; what escapes us is logged by us, without its text.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)

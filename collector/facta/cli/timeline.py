@@ -130,6 +130,10 @@ def _turn(step: Row) -> Iterator[Part]:
     model = step["response_model"] or step["request_model"]
     rests = [*step["observers"], step["response_id"]]
     yield "turn", _cut(", ".join([model, *told] if model else told)), _joined(rests)
+    for message in step["messages"]:
+        answer = message["direction"] == "response"
+        role = "" if answer else f"{message['role']}: "
+        yield "answer" if answer else "shown", _cut(f"{role}{message['text']}"), ""
     if step["error"]:
         yield "error", _cut(step["error"]), ""
     for flag in step["flags"]:

@@ -144,8 +144,19 @@ def _turn(members: list[Row]) -> _Parts:
             read.text(row, "response_id"),
         ],
         facts=[read.dotted(_shown(row)), read.dotted(_usage(row)), *_settings(row), *_told(row)],
-        values=[Value("error", read.text(row, "error")), *_alternatives(row)],
+        values=[*_messages(row), Value("error", read.text(row, "error")), *_alternatives(row)],
     )
+
+
+def _messages(row: Row) -> Iterator[Value]:
+    for message in row.get("messages") or []:
+        answer = message.get("direction") == "response"
+        said = (
+            read.text(message, "text")
+            if answer
+            else f"{read.text(message, 'role')}: {read.text(message, 'text')}"
+        )
+        yield Value("answer" if answer else "shown", said, read.content(message, "commit"))
 
 
 def _shown(row: Row) -> Iterator[str]:

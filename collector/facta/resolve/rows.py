@@ -151,7 +151,7 @@ def shown_part(part: Row, chains: Chains, ux: Ux) -> Row:
         return out | {"erased": True}
     shown, holes = (text, []) if deed else ux.cut(part["t"], text)
     if holes:
-        return out | {"text": shown, "cut": False, "holes": holes}
+        return out | {"text": shown, "cut": False, "holes": [hole._asdict() for hole in holes]}
     return out | {"text": preview(text), "cut": len(text) > INLINE}
 
 
