@@ -367,7 +367,7 @@ def _other(s: Seen, turn: Turn | None, chains: Chains) -> tuple[str, Row]:
             "name": body["name"], "before": text("before"), "after": text("after"), "started_ns": s.o.start_ns,
         }  # fmt: skip
     named = {k: body[k] for k in ("reason", "place", "size", "sha256")}
-    return "evidence.refusals", {**named, "service": s.o.service}
+    return "evidence.refusals", {**named, "service": s.o.service, "started_ns": s.o.start_ns}
 
 
 def _cuts(turn: Turn) -> list[str]:
