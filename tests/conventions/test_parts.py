@@ -168,7 +168,7 @@ def test_every_entry_keeps_its_position() -> None:
 
 
 def test_one_call_told_twice_in_a_message_is_one_part() -> None:
-    message = {
+    message: dict[str, Any] = {
         "role": "assistant",
         "contents": [
             {

@@ -10,11 +10,15 @@ SECOND = [
     "openinference-litellm-anthropic",
     "openinference-litellm-chat",
     "openinference-openai-chat-deepseek",
+    "openlit-anthropic",
     "openlit-openai-chat",
     "otel-langchain-openai",
     "otel-openai-agents",
     "otel-openai-chat-deepseek",
     "otel-openai-v2-chat",
+    "strands-anthropic",
+    "strands-chat",
+    "strands-responses",
     "traceloop-openai-chat-deepseek",
 ]
 RUNS = sorted(half("first half")) + SECOND

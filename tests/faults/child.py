@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.evidence.chdb import rows_of
 from tests.evidence.harness import Shelf, exact, resolved_only
 
+from facta.api.app import create_app
 from facta.app import serve
 from facta.app.service import Facta
 from facta.ledger import Ledger
@@ -71,7 +72,7 @@ class Answers:
 
 def put_in(hook: Fault) -> None:
     """Let the collector call `hook` at the points, and answer /check and /arm."""
-    open_ledger, open_facta, make_app = Ledger.open, Facta.open, serve.create_app
+    open_ledger, open_facta = Ledger.open, Facta.open
 
     def ledger(path: Path, **options: Any) -> Ledger:
         return open_ledger(path, on_point=hook, **options)
@@ -91,16 +92,16 @@ def put_in(hook: Fault) -> None:
 
     def put_in_check(made: Facta) -> None:
         def create(*arguments: Any) -> FastAPI:
-            app: FastAPI = make_app(*arguments)
+            app = create_app(*arguments)
             app.add_middleware(Answers, hook=hook)
             app.add_route("/check", lambda request: check(made, request))
             app.add_route("/arm", lambda _request: arm(hook))
             return app
 
-        serve.create_app = create  # type: ignore[assignment]
+        vars(serve)["create_app"] = create
 
-    Ledger.open = ledger  # type: ignore[method-assign, assignment]
-    Facta.open = facta  # type: ignore[method-assign, assignment]
+    for owner, opening in ((Ledger, ledger), (Facta, facta)):
+        setattr(owner, "open", opening)  # noqa: B010  mypy would want a class method
 
 
 def arm(fault: Fault) -> JSONResponse:

@@ -93,11 +93,12 @@ class Inside:
 
     def post(self, data: bytes, path: str = "/v1/traces", **headers: str) -> int:
         """The status of a POST of protobuf."""
-        return self.ask("POST", path, data, **{"content_type": PROTOBUF, **headers})[0]
+        kind = headers.pop("content_type", PROTOBUF)
+        return self.ask("POST", path, data, content_type=kind, **headers)[0]
 
     def get(self, path: str, **headers: str) -> Any:
         """The JSON of a GET that works."""
-        status, _, data = self.ask("GET", path, **headers)
+        status, _, data = self.ask("GET", path, None, **headers)
         assert status == 200, (path, status, data)
         return json.loads(data)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ class Nursery:
             text=True,
         )
         self.lines: queue.Queue[list[str]] = queue.Queue()
+        self.last: Life | None = None
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -41,8 +43,9 @@ class Nursery:
         self, data: Path, *, point: str = "", times: int = 1, armed: bool = False, **settings: str
     ) -> "Life":
         """A collector on free ports that answers; or one that has ended before that."""
-        env = {f"FACTA_{name.upper()}": value for name, value in settings.items()}
-        env |= {"FACTA_DATA": str(data), "FACTA_HTTP_PORT": "0", "FACTA_GRPC_PORT": "0"}
+        self._end_last()
+        env = {"FACTA_DATA": str(data), "FACTA_HTTP_PORT": "0", "FACTA_GRPC_PORT": "0"}
+        env |= {f"FACTA_{name.upper()}": value for name, value in settings.items()}
         log, temporary = data.with_suffix(".log"), data.with_name("tmp")
         temporary.mkdir(exist_ok=True)
         env["TMPDIR"] = str(temporary)
@@ -50,7 +53,7 @@ class Nursery:
         assert self.process.stdin
         self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
-        life = Life(self, int(self.word("pid")[0]), log)
+        self.last = life = Life(self, int(self.word("pid")[0]), log)
         word = self.lines.get(timeout=SECONDS)
         if word[0] == "end":
             life.code = int(word[1])
@@ -64,7 +67,13 @@ class Nursery:
         assert word == wanted, (word, rest)
         return rest
 
+    def _end_last(self) -> None:
+        """What a test that failed has left behind."""
+        if self.last is not None:
+            self.last.end(signal.SIGKILL)
+
     def close(self) -> None:
+        self._end_last()
         assert self.process.stdin
         assert self.process.stdout
         self.process.stdin.close()
@@ -83,10 +92,10 @@ class Life:
     grpc: int = 0
     code: int | None = None
 
-    def end(self, signal: int) -> int:
+    def end(self, sent: int) -> int:
         """Send a signal, wait for the end."""
         if self.code is None:
-            os.kill(self.pid, signal)
+            os.kill(self.pid, sent)
         return self.ended()
 
     def ended(self) -> int:

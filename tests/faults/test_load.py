@@ -86,7 +86,7 @@ def test_a_large_body_does_not_hold_up_small_ones(
     headers = {"Content-Encoding": coding} if coding else {}
     sender = threading.Thread(target=lambda: answers.append(life.post(data, headers=headers)[0]))
     sender.start()
-    delays = []
+    delays: list[float] = []
     number = 100 if coding else 10_100
     while sender.is_alive() and len(delays) < 500:
         number += 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.evidence.harness import Tables, files_of
-from tests.faults.inside import Inside, serving, settings, until
+from tests.faults.inside import Inside, serving, settings
 from tests.faults.payloads import PROTOBUF
 
 pytestmark = pytest.mark.fault
@@ -56,5 +56,5 @@ def test_repeats_change_nothing_but_their_count(tmp_path: Path) -> None:
                 assert home.post(data, path, content_type=kind) == 200
             assert home.settled() == plain[run]
             assert home.facta.ledger.size == sizes[run]
-            until(lambda: home.get("/api/v1/status")["repeats"] == sizes[run])
+            assert home.get("/api/v1/status")["repeats"] == sizes[run]
             assert home.facta.ledger.verify() == []

@@ -1,12 +1,11 @@
 """A crash between the rows of one flush: what stands in the store afterwards has an owner."""
 
-import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.evidence.harness import House, Shelf, Tables, append_of
 from tests.faults.payloads import attribute, body
 
@@ -14,7 +13,6 @@ from facta.intake import protobuf
 from facta.intake.limits import Limits
 from facta.model.observation import Append
 from facta.resolve.engine import Resolver
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 pytestmark = pytest.mark.fault
 

@@ -80,7 +80,8 @@ def _ignored(port: int, data: bytes) -> None:
 def test_a_port_in_use_is_said_in_one_line(tmp_path: Path, nursery: Nursery, setting: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        life = nursery.start(tmp_path / "data", **{setting: port})
+        http, grpc_ = (port if setting == name else "0" for name in ("http_port", "grpc_port"))
+        life = nursery.start(tmp_path / "data", http_port=http, grpc_port=grpc_)
     assert life.code == 2
     [line] = life.log.read_text().splitlines()
     assert port in line

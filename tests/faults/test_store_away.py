@@ -8,14 +8,18 @@ from typing import Any
 
 import grpc
 import pytest
+from clickhouse_connect.driver._chdbclient import ChdbClient
+from clickhouse_connect.driver.exceptions import OperationalError
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from tests.faults.inside import Inside, serving, settings, until
 from tests.faults.payloads import body, trace_of
 
-from facta.app import projector
+from facta.app import projector, service
+from facta.conventions import read
 from facta.model.records import Record
 from facta.resolve import engine
+from facta.resolve.cluster import resolve
 from facta.store import StoreError
 
 pytestmark = pytest.mark.fault
@@ -208,8 +212,6 @@ def test_a_rebuild_on_demand(tmp_path: Path) -> None:
 def test_what_cannot_be_resolved_costs_itself_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    resolve = engine.resolve
-
     def picky(tenant: str, observations: list[Any], *rest: Any) -> Any:
         if any(o.service == "odd" for o in observations):
             raise ValueError("secret")
@@ -229,7 +231,7 @@ def test_what_cannot_be_resolved_costs_itself_only(
         until(lambda: len(home.get("/api/v1/turns")["items"]) == 6)
         until(lambda: home.facta.projector._resolver.failed == 2)
         assert not home.facta.status().resolved, "and it is seen"
-        monkeypatch.setattr(engine, "resolve", resolve)
+        monkeypatch.undo()
         home.store.fail = None
         # More of the same sessions: they are tried again.
         assert home.post(body(7, service="odd")) == 200
@@ -241,10 +243,6 @@ def test_what_cannot_be_resolved_costs_itself_only(
 def test_a_record_that_our_code_fails_on_is_a_gap_and_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from facta.app import service
-
-    read = service.read
-
     def picky(record: Record) -> Any:
         if record.name == "execute_tool":
             raise RuntimeError("secret")
@@ -257,3 +255,26 @@ def test_a_record_that_our_code_fails_on_is_a_gap_and_costs_no_other(
         assert len(tables["evidence.turns"]) == 1
         assert [row["reason"] for row in tables["evidence.refusals"]] == ["unreadable"]
         assert home.get("/api/v1/status")["refused"] == 1
+
+
+def test_an_engine_that_lives_on_dead_is_not_ready(tmp_path: Path) -> None:
+    with serving(settings(tmp_path)) as home:
+        assert home.post(body(0)) == 200
+        home.settled()
+        assert home.ask("GET", "/ready")[0] == 200
+        with pytest.MonkeyPatch.context() as patch:
+
+            def dead(*_: object, **__: object) -> None:
+                raise OperationalError("a value of a row")
+
+            patch.setattr(ChdbClient, "query", dead)
+            patch.setattr(ChdbClient, "command", dead)
+            status, headers, told = home.ask("GET", "/ready")
+            assert status == 503
+            assert int(headers["retry-after"]) > 0
+            assert b"value" not in told
+            assert home.get("/health")["status"] == "ok"
+            assert home.post(body(1)) == 200, "the ledger takes what the store cannot"
+            assert home.ask("GET", "/api/v1/turns")[0] == 503
+        once(home, range(2))
+        assert home.ask("GET", "/ready")[0] == 200

@@ -55,7 +55,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
     path = tmp_path_factory.mktemp("guarded")
     file = Tokens(path / "tokens.json")
     tokens = {who: file.create(scopes, tenant) for who, (scopes, tenant) in SCOPES.items()}
-    life = nursery.start(path / "data", tokens=str(file.path), host="0.0.0.0")  # noqa: S104
+    life = nursery.start(path / "data", tokens=str(file.path), host="0.0.0.0")
     assert life.code is None, life.log.read_text()
     made = Guarded(life, tokens)
     for sender in ("sender", "other sender"):
@@ -68,7 +68,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Itera
 
 
 def test_without_tokens_nothing_listens_elsewhere(tmp_path: Path, nursery: Nursery) -> None:
-    life = nursery.start(tmp_path / "data", host="0.0.0.0")  # noqa: S104
+    life = nursery.start(tmp_path / "data", host="0.0.0.0")
     assert life.code == 2
     assert "FACTA_TOKENS" in life.log.read_text()
     assert len(life.log.read_text().splitlines()) == 1

@@ -52,7 +52,11 @@ def read(record: Record) -> Reading:
     ):
         reading.facts += effects.facts(record, attrs)
     reading.facts += own.facts(record, attrs)
-    aside, reading.attributes = leftover(record, spoken.consumed if spoken else own.consumed)
+    aside, reading.attributes = leftover(
+        record,
+        spoken.consumed if spoken else own.consumed,
+        messages_read=spoken in (genai, gemini_cli),
+    )
     reading.facts += aside
     reading.facts += _unplaced(record, reading)
     return reading

@@ -6,7 +6,7 @@ Source: open-telemetry/semantic-conventions-genai (Development), docs/gen-ai.
 """
 
 from facta.conventions.messages import read_item, read_items
-from facta.conventions.parts import clean_id, truncated
+from facta.conventions.parts import clean_id, result_text, truncated
 from facta.conventions.table import fill
 from facta.conventions.values import (
     Attrs,
@@ -73,7 +73,40 @@ def facts(record: Record, attrs: Attrs) -> list[Fact]:
     if (own := _span(record, attrs)) is not None:
         out.append(own)
     told = (_event(e.name, attributes_of(e.attributes), record, e) for e in record.events)
-    return [*out, *(fact_ for fact_ in told if fact_ is not None)]
+    return [*out, *_told_on(own, record, attrs, [one for one in told if one is not None])]
+
+
+def _told_on(own: Fact | None, record: Record, attrs: Attrs, told: list[Fact]) -> list[Fact]:
+    """The facts of a span's events by what the span is: messages make a turn on a model's only.
+
+    On a tool's span they are its arguments and its result, on an agent's they repeat its turns'.
+    """
+    operation = text_of(attrs.get("gen_ai.operation.name")).lower()
+    messages = [f for f in told if isinstance(f.body, Turn) and f.body.role == "fragment"]
+    if own is not None and isinstance(own.body, Call):
+        _of_events(own.body, record)
+        return [f for f in told if f not in messages]
+    if operation and operation not in _MODEL_OPERATIONS:
+        for message in messages:
+            if isinstance(message.body, Turn):
+                message.body.role, message.observer = "aggregate", "later_request"
+    return told
+
+
+def _of_events(call: Call, record: Record) -> None:
+    """Arguments and result of a call from the events of its span, where attributes have none."""
+    render = record.marks.render
+    for event in record.events:
+        told = attributes_of(event.attributes)
+        if event.name == "gen_ai.tool.message" and call.arguments is None and "content" in told:
+            call.arguments = render(text_of(told["content"]))
+        elif event.name == "gen_ai.choice" and call.result is None and "message" in told:
+            call.result = render(result_text(load(told["message"])[0]))
+
+
+def event_consumed(name: str, key: str) -> bool:
+    """Whether the facts hold what this attribute of an event says."""
+    return name in _FRAGMENTS and key in ("content", "message", "tool_calls")
 
 
 def _with_body(attrs: Attrs, body: Value) -> Attrs:
@@ -83,7 +116,8 @@ def _with_body(attrs: Attrs, body: Value) -> Attrs:
 def _span(record: Record, attrs: Attrs) -> Fact | None:
     operation = text_of(attrs.get("gen_ai.operation.name") or attrs.get("llm.request.type")).lower()
     kind = text_of(attrs.get("traceloop.span.kind"))
-    if operation == "execute_tool" or kind == "tool" or "gen_ai.tool.call.id" in attrs:
+    called = "gen_ai.tool.call.id" in attrs and operation not in _MODEL_OPERATIONS
+    if operation == "execute_tool" or kind == "tool" or called:
         return fact(call_of(record, attrs), "tool_span", record)
     if operation in AGENT_OPERATIONS or kind in AGENT_OPERATIONS:
         turn = turn_of(record, attrs)

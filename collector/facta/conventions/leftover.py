@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from facta.conventions import own
-from facta.conventions.genai import fact
+from facta.conventions.genai import event_consumed, fact
 from facta.conventions.parts import REASONING, read_part, summary_texts
 from facta.conventions.table import known_keys, table
 from facta.conventions.values import load, strings, text_of
@@ -14,17 +14,18 @@ _DEPTH = 64
 
 
 def leftover(
-    record: Record, consumed: Callable[[str], bool]
+    record: Record, consumed: Callable[[str], bool], *, messages_read: bool = False
 ) -> tuple[list[Fact], dict[str, Value]]:
     """(asides, kept attributes) of a record.
 
     Kept: the span's or log record's attributes, its events', its body, and what its resource says,
-    each once under its own key (`event.<name>.<key>` for events).
+    each once under its own key (`event.<name>.<key>` for events; where GenAI's messages that are
+    events were read, their contents are no attributes).
     """
     aside = Aside()
     kept: dict[str, Value] = {}
     known = known_keys()
-    for place, key, value in _places(record):
+    for place, key, value in _places(record, messages_read=messages_read):
         if (
             consumed(key)
             or own.consumed(key)
@@ -35,10 +36,14 @@ def leftover(
     return ([fact(aside, "response", record)] if aside.entries else []), kept
 
 
-def _places(record: Record) -> list[tuple[str, str, Value]]:
+def _places(record: Record, *, messages_read: bool) -> list[tuple[str, str, Value]]:
     out: list[tuple[str, str, Value]] = [(key, key, value) for key, value in record.attributes]
     for event in record.events:
-        out += [(f"event.{event.name}.{key}", key, value) for key, value in event.attributes]
+        out += [
+            (f"event.{event.name}.{key}", key, value)
+            for key, value in event.attributes
+            if not (messages_read and event_consumed(event.name, key))
+        ]
     if record.body not in (None, ""):
         out.append(("body", "log.body", record.body))
     if record.name:
@@ -82,7 +87,11 @@ def _moved(text: str, place: str, record: Record, aside: Aside) -> str:
 def _reasoning(value: Value) -> bool:
     if not isinstance(value, dict):
         return False
-    return text_of(value.get("type")).lower() in REASONING or value.get("thought") is True
+    return (
+        text_of(value.get("type")).lower() in REASONING
+        or value.get("thought") is True
+        or value.get("reasoningContent") is not None
+    )
 
 
 def _holds_reasoning(value: Value, depth: int) -> bool:

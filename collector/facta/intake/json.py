@@ -90,7 +90,7 @@ def _split(outline: Outline, signal: Signal) -> None:
     if data[at : at + 1] != b"{":
         raise DecodeFailed("The body is not a JSON object.")
     try:
-        at = skip_space(data, members(data, at, splitter.request, outline.steps))
+        at = skip_space(data, splitter.request(at))
     except Damaged as damage:
         outline.broken(damage)
     else:
@@ -104,8 +104,14 @@ class _Splitter:
     def __init__(self, outline: Outline, signal: Signal) -> None:
         self._outline = outline
         self._data = outline.data
-        resources, self._scopes, self._records = _NAMES[signal]
-        self.request: dict[str, Handler] = {resources: lambda at: self._entries(at, self._resource)}
+        self._resources, self._scopes, self._records = _NAMES[signal]
+
+    def request(self, at: int) -> int:
+        """Walk the whole request; returns its end."""
+        handlers: dict[str, Handler] = {
+            self._resources: lambda at: self._entries(at, self._resource)
+        }
+        return members(self._data, at, handlers, self._outline.steps)
 
     def _entries(self, at: int, handler: Handler) -> int:
         return entries(self._data, at, handler, self._outline.steps)

@@ -20,6 +20,7 @@ from typing import IO, Any, TypeVar
 from xml.sax.saxutils import escape
 
 import clickhouse_connect
+from clickhouse_connect.driver import options
 from clickhouse_connect.driver.exceptions import ClickHouseError
 from clickhouse_connect.driver.transform import NativeTransform
 
@@ -33,6 +34,8 @@ DEFAULT_MEMORY_BYTES = 4 << 30
 
 # The driver logs the value that it could not serialise.
 logging.getLogger("clickhouse_connect").setLevel(logging.CRITICAL + 1)
+# The driver would import pandas (seconds, 60 MB) to ask whether the rows given to it are a DataFrame.
+vars(options).update(pd=None, pd_time_test=None)
 
 Result = TypeVar("Result")
 
