@@ -48,7 +48,7 @@ def mutate(draw: random.Random, body: bytes, other: bytes) -> bytes:
         elif what == 3:
             del changed[at:]
         elif what == 4:
-            start = draw.randrange(len(other))
+            start = draw.randrange(len(other) + 1)
             changed[at:at] = other[start : start + draw.randrange(2000)]
         elif at < len(changed):
             changed[at] ^= 1 << draw.randrange(8)
