@@ -147,6 +147,10 @@ def turn_of(record: Record, attrs: Attrs) -> Turn:
     """A turn from the flat attributes of a span or an operation event."""
     marks = record.marks
     turn = fill(Turn(), attrs)
+    if attrs.get("logfire.span_type") == "log" and record.name.startswith("streaming response"):
+        turn.flags.append(
+            "streamed_apart"
+        )  # Logfire: the response in a span, and trace, of its own
     for key in ("gen_ai.input.messages", "pydantic_ai.all_messages", "all_messages_events"):
         if key in attrs:
             turn.input = _messages(attrs[key], record, turn, "request")

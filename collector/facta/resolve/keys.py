@@ -107,6 +107,8 @@ def cluster_keys(o: Observation, body: dict[str, Any], chains: Chains) -> list[s
             for key in keys
             if key.basis in ("call_id", "response_id")
         ]
+        if body.get("request") and (not body.get("response") or "streamed_apart" in body["flags"]):
+            out.append(f"asked {o.service} {body['request']['head']}")
         if body.get("group"):
             out.append(f"group {o.service} {body['group']}")
     elif o.kind == "call" and strong(body["call_id"]):

@@ -13,6 +13,7 @@ from facta.resolve.sessions import Session
 from facta.resolve.turns import RANK, Seen, Turn
 
 Row = dict[str, Any]
+_INNER = {"twin", "streamed_apart"}  # how a turn was put together is not part of what it was
 INLINE = 16_384
 
 
@@ -98,7 +99,7 @@ def _lists(turn: Turn) -> Row:
         "span_ids": sorted({s.o.span_id for s in seen if s.o.span_id}),
         "not_observable": hidden,
         "flags": sorted(
-            {flag for s in seen for flag in s.body["flags"] if flag != "twin"} | _conflict(turn)
+            {flag for s in seen for flag in s.body["flags"] if flag not in _INNER} | _conflict(turn)
         ),
         "attributes_commit": sorted(
             {s.body["attributes"] for s in seen if s.body.get("attributes")}

@@ -81,6 +81,7 @@ def merge(tenant: str, seen: list[Seen], tree: Tree, chains: Chains) -> list[Tur
     _by_group(own, union)
     _by_nesting(own, union, tree)
     _by_twin(own, union)
+    _by_stream(own, union)
     groups: dict[str, list[Seen]] = defaultdict(list)
     for s in own:
         groups[union.find(s.o.id)].append(s)
@@ -178,6 +179,30 @@ def _by_twin(own: list[Seen], union: Union) -> None:
             if near is not None and abs(near.o.end_ns - at) <= _TWIN_NS:
                 free.remove(near)
                 union.join(near.o.id, span.o.id)
+
+
+def _by_stream(own: list[Seen], union: Union) -> None:
+    """A response that was told apart from its request: paired by what was asked, one to one.
+
+    The request in the same trace counts before the one begun last before the response was there.
+    """
+    asked: dict[tuple[str, str, str], list[Seen]] = defaultdict(list)
+    told: list[Seen] = []
+    for s in own:
+        if s.body["request"] and "streamed_apart" in s.body["flags"]:
+            told.append(s)
+        elif s.body["request"] and not s.body["response"] and s.body["role"] == "whole":
+            asked[_asked(s)].append(s)
+    for s in sorted(told, key=lambda s: (s.o.start_ns, s.o.id)):
+        open_ = [a for a in asked[_asked(s)] if a.o.start_ns <= s.o.start_ns]
+        if open_:
+            best = max(open_, key=lambda a: (a.o.trace_id == s.o.trace_id, a.o.start_ns, a.o.id))
+            asked[_asked(s)].remove(best)
+            union.join(best.o.id, s.o.id)
+
+
+def _asked(s: Seen) -> tuple[str, str, str]:
+    return s.o.service, s.o.scope_name, s.body["request"]["head"]
 
 
 def _turn(tenant: str, seen: list[Seen], chains: Chains) -> Turn:
