@@ -1,12 +1,13 @@
 """What holds for every request: all ways of reading say the same, and damage stays where it is."""
 
 import base64
+import os
 from typing import Any
 
 import orjson
 import pytest
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -19,7 +20,11 @@ from facta.intake.errors import DecodeFailed
 from facta.intake.limits import Limits
 from facta.model.records import Batch
 
+pytestmark = pytest.mark.fuzz
+
 LIMITS = Limits()
+# A structure costs as much as twenty mutated bodies: 100 of each kind, and 5,000 in `make fuzz`.
+EXAMPLES = settings(max_examples=max(100, int(os.environ.get("FUZZ_CASES", "2000")) // 20))
 
 
 def comparable(batch: Batch) -> Any:
@@ -119,6 +124,7 @@ SPANS = st.builds(
 )
 
 
+@EXAMPLES
 @given(st.lists(SPANS, max_size=4))
 def test_generated_spans_read_the_same_in_every_way(spans: list[Span]) -> None:
     body = request(span.SerializeToString() for span in spans)
@@ -127,6 +133,7 @@ def test_generated_spans_read_the_same_in_every_way(spans: list[Span]) -> None:
     assert len(protobuf.decode(body, "traces", LIMITS).records) == len(spans)
 
 
+@EXAMPLES
 @given(st.data(), SPANS, SPANS)
 def test_a_mutated_span_never_touches_its_neighbours(
     data: st.DataObject, one: Span, two: Span
@@ -142,6 +149,7 @@ def test_a_mutated_span_never_touches_its_neighbours(
     assert len(batch.records) + batch.rejected == 3
 
 
+@EXAMPLES
 @given(st.data(), SPANS, SPANS)
 def test_a_json_span_with_broken_text_inside_never_touches_its_neighbours(
     data: st.DataObject, one: Span, two: Span
@@ -159,6 +167,7 @@ def test_a_json_span_with_broken_text_inside_never_touches_its_neighbours(
     assert comparable(Batch(records=batch.records)) == comparable(clean)
 
 
+@EXAMPLES
 @given(st.binary(max_size=300), st.sampled_from(["traces", "logs"]))
 def test_any_bytes_are_decoded_or_refused(body: bytes, signal: protobuf.Signal) -> None:
     for decode in (protobuf.decode, json.decode):
