@@ -16,3 +16,8 @@ settings.load_profile("facta")
 def fuzz_cases() -> int:
     """How many inputs a fuzz test makes: 2,000, or FUZZ_CASES."""
     return int(os.environ.get("FUZZ_CASES", "2000"))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Bytes are named by their length: what they hold (a gzip's clock) may differ between workers."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) else None
