@@ -48,15 +48,20 @@ def doctor(request: Request, reader: EvidenceReader) -> Any:
     """What is wrong, each with a hint; no items when nothing is."""
     access: Access = request.app.state.access
     status: LedgerStatus = request.app.state.ledger_status()
-    found = [*arrival(reader, time.time_ns()), *projection(status), *disk(access.settings.data)]
+    port = request.url.port or access.settings.http_port
+    found = [
+        *arrival(reader, time.time_ns(), port),
+        *projection(status),
+        *disk(access.settings.data),
+    ]
     found += [finding for row in reader.rows("checks") if (finding := _counted(row))]
     return {"items": found}
 
 
-def arrival(reader: Reader, now_ns: int) -> list[models.Finding]:
-    """Whether anything came at all, and lately."""
+def arrival(reader: Reader, now_ns: int, port: int = 4318) -> list[models.Finding]:
+    """Whether anything came at all, and lately; `port` is where an agent would send to."""
     newest = reader.rows("sessions", limit=1)
-    hint = "point an agent here: OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318"
+    hint = f"point an agent here: OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:{port}"
     if not newest:
         return [models.Finding(check="nothing arriving", what="no session is known", hint=hint)]
     hours = (now_ns - newest[0]["ended_ns"]) // (SILENT_NS // 24)

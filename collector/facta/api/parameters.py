@@ -39,7 +39,13 @@ def nanoseconds(value: object) -> int:
     return found
 
 
+def _until(value: object) -> int:
+    """As `nanoseconds`; the first instant is asked for as the one after it, since 0 means no limit."""
+    return max(nanoseconds(value), 1)
+
+
 Time = Annotated[int, BeforeValidator(nanoseconds, json_schema_input_type=str)]
+Until = Annotated[int, BeforeValidator(_until, json_schema_input_type=str)]
 Text = Annotated[str, Field(max_length=4096)]
 
 
@@ -67,7 +73,7 @@ class Timed(InSession):
     """With a time range: from `since` on, before `until`."""
 
     since: Time = 0
-    until: Time = 0
+    until: Until = 0
 
 
 class SessionFilter(Timed):
@@ -164,4 +170,4 @@ class SightingFilter(InSession):
     sha256_decoded: Text = ""
     any_hash: Text = ""
     since: Time = 0
-    until: Time = 0
+    until: Until = 0

@@ -65,6 +65,8 @@ class Tokens:
         with self._lock:
             try:
                 stat = self.path.stat()
+                if stat.st_mode & 0o022:
+                    raise TokenError(f"{self.path.name}: others may write it; chmod 600")
                 stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
                 if stamp != self._stamp:
                     data = self.path.read_bytes()

@@ -261,6 +261,7 @@ def _end_in_time(pages: list["subprocess.Popen[bytes]"]) -> None:
 
 def open_collector(settings: Settings) -> Collector | int:
     """A collector, or the exit code where it cannot be had (said in one line on stderr)."""
+    os.umask(0o077)  # what is kept here is for its owner alone
     try:
         tokens = required(settings.tokens, on_loopback=settings.on_loopback)
         return Collector(settings, tokens)

@@ -298,6 +298,6 @@ def _reading(work: Callable[[Any], int], settings: Settings | None = None) -> in
 
 
 def _print(text: str) -> None:
-    from facta.dashboard.text import visible
+    from facta.dashboard.text import line
 
-    sys.stdout.write(visible(text) + "\n")
+    sys.stdout.write(line(text) + "\n")

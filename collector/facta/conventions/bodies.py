@@ -6,7 +6,7 @@ most faithful reading there is: item ids, settings, compaction items, exact orde
 
 from facta.conventions.messages import read_items
 from facta.conventions.parts import clean_id, truncated
-from facta.conventions.values import dump, load, number, text_of
+from facta.conventions.values import count, dump, load, text_of
 from facta.model.facts import Item, Turn
 from facta.model.records import Value
 from facta.model.sealed import Marks
@@ -164,9 +164,9 @@ def _read_usage(body: Shape, turn: Turn) -> None:
             flat = {**inner, **flat}
     for column, keys in _USAGE.items():
         for key in keys:
-            amount = number(flat.get(key))
+            amount = count(flat.get(key))
             if amount is not None:
-                turn.usage.setdefault(column, int(amount))
+                turn.usage.setdefault(column, amount)
                 break
 
 

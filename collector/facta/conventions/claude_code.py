@@ -9,7 +9,15 @@ from facta.conventions.bodies import read_request, read_response
 from facta.conventions.genai import fact
 from facta.conventions.messages import read_items
 from facta.conventions.table import fill
-from facta.conventions.values import Attrs, attributes_of, event_name, number, text_of
+from facta.conventions.values import (
+    Attrs,
+    attributes_of,
+    elapsed,
+    event_name,
+    milliseconds,
+    number,
+    text_of,
+)
 from facta.model.facts import Call, Fact, Item, Part, Turn
 from facta.model.records import STATUS_ERROR, Record
 
@@ -101,8 +109,7 @@ def _logged_call(name: str, record: Record, attrs: Attrs) -> Call:
     failed = attrs.get("success") in (False, "false")
     call.status = "error" if failed else "ok"
     call.error = render(text_of(attrs.get("error"))) if failed else ""
-    duration = number(attrs.get("duration_ms"))
-    call.duration_ns = int(duration * 1_000_000) if duration is not None else None
+    call.duration_ns = milliseconds(attrs.get("duration_ms"))
     return call
 
 
@@ -130,7 +137,7 @@ def _tool_span(record: Record, attrs: Attrs) -> Call:
         call_id=render(text_of(attrs.get("gen_ai.tool.call.id") or attrs.get("tool_use_id"))),
         tool=render(text_of(attrs.get("tool_name"))),
         status="error" if record.status == STATUS_ERROR else "",
-        duration_ns=max(record.end_ns - record.start_ns, 0) or None,
+        duration_ns=elapsed(record),
     )
     shown = text_of(attrs.get("tool_input"))
     if shown.startswith("[TOOL INPUT:") and "\n" in shown:

@@ -8,7 +8,7 @@ Source: openai/codex codex-rs/otel and docs/config (otel).
 from facta.conventions.genai import fact
 from facta.conventions.messages import read_items
 from facta.conventions.table import fill
-from facta.conventions.values import Attrs, attributes_of, event_name, number, text_of
+from facta.conventions.values import Attrs, attributes_of, event_name, milliseconds, number, text_of
 from facta.model.facts import Call, Fact, Turn
 from facta.model.records import Record
 
@@ -85,6 +85,5 @@ def _call(name: str, record: Record, attrs: Attrs) -> Call:
     call.status = "error" if attrs.get("success") in (False, "false") else "ok"
     if attrs.get("output_truncated") in (True, "true"):
         call.flags.append("result_truncated")
-    duration = number(attrs.get("duration_ms"))
-    call.duration_ns = int(duration * 1_000_000) if duration is not None else None
+    call.duration_ns = milliseconds(attrs.get("duration_ms"))
     return call

@@ -10,7 +10,7 @@ from facta.conventions.bodies import read_request, read_response
 from facta.conventions.genai import fact
 from facta.conventions.messages import read_items
 from facta.conventions.table import fill
-from facta.conventions.values import Attrs, event_name, load, number, text_of
+from facta.conventions.values import Attrs, event_name, load, milliseconds, text_of
 from facta.model.facts import Call, Fact, Turn
 from facta.model.records import Record
 
@@ -68,7 +68,6 @@ def _member(name: str, record: Record, attrs: Attrs) -> Turn:
 
 def _call(record: Record, attrs: Attrs) -> Call:
     render = record.marks.render
-    duration = number(attrs.get("duration_ms"))
     failed = attrs.get("success") in (False, "false")
     arguments = attrs.get("function_args")
     return Call(
@@ -76,6 +75,6 @@ def _call(record: Record, attrs: Attrs) -> Call:
         arguments=None if arguments is None else render(text_of(arguments)),
         status="error" if failed else "ok",
         error=render(text_of(attrs.get("error"))) if failed else "",
-        duration_ns=int(duration * 1_000_000) if duration is not None else None,
+        duration_ns=milliseconds(attrs.get("duration_ms")),
         decision=render(text_of(attrs.get("decision"))),
     )

@@ -11,6 +11,8 @@ from facta.conventions.table import fill
 from facta.conventions.values import (
     Attrs,
     attributes_of,
+    count,
+    elapsed,
     event_name,
     load,
     load_list,
@@ -178,9 +180,9 @@ def _raw_usage(raw: dict[str, Value], turn: Turn) -> None:
     """Logfire keeps the provider's usage object: the only place of its reasoning tokens."""
     for inner in (raw, *(v for v in raw.values() if isinstance(v, dict))):
         for key in ("reasoning_tokens", "thinking_tokens"):
-            amount = number(inner.get(key))
+            amount = count(inner.get(key))
             if amount is not None:
-                turn.usage.setdefault("reasoning_tokens", int(amount))
+                turn.usage.setdefault("reasoning_tokens", amount)
 
 
 def _messages(value: Value, record: Record, turn: Turn, side: str) -> list[Item]:
@@ -230,7 +232,7 @@ def call_of(record: Record, attrs: Attrs) -> Call:
         error=marks.render(text_of(attrs.get("error.type")) or record.status_message)
         if failed
         else "",
-        duration_ns=max(record.end_ns - record.start_ns, 0) or None,
+        duration_ns=elapsed(record),
     )
 
 

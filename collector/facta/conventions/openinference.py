@@ -10,7 +10,7 @@ from facta.conventions.genai import fact
 from facta.conventions.messages import read_items
 from facta.conventions.parts import clean_id
 from facta.conventions.table import fill
-from facta.conventions.values import Attrs, nest, number, text_of
+from facta.conventions.values import Attrs, elapsed, nest, number, text_of
 from facta.model.facts import Body, Call, Evaluation, Fact, Item, Retrieval, Turn
 from facta.model.records import STATUS_ERROR, Record, Value
 
@@ -95,7 +95,7 @@ def _call(record: Record, attrs: Attrs) -> Call:
         result=None if result is None else marks.render(text_of(result)),
         status="error" if failed else "ok",
         error=marks.render(record.status_message) if failed else "",
-        duration_ns=max(record.end_ns - record.start_ns, 0) or None,
+        duration_ns=elapsed(record),
     )
 
 

@@ -8,7 +8,7 @@ import re
 from typing import cast
 
 from facta.conventions.genai import fact
-from facta.conventions.values import Attrs, load_list, number, text_of
+from facta.conventions.values import Attrs, count, load_list, text_of
 from facta.model.facts import Aside, Entry, Fact, Part, UxKind
 from facta.model.records import Record, Value
 from facta.model.sealed import Sealed, State
@@ -47,7 +47,7 @@ def _entry(part: Part, told: dict[str, Value], place: str) -> Entry:
 
 
 def _sighting(told: dict[str, Value]) -> Sealed | None:
-    state, size = text_of(told.get("state")) or "whole", number(told.get("size"))
+    state, size = text_of(told.get("state")) or "whole", count(told.get("size"))
     text, decoded = text_of(told.get("sha256")), text_of(told.get("sha256_decoded"))
     if (
         state not in _STATES

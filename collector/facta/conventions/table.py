@@ -6,7 +6,7 @@ from typing import Any, cast
 import yaml
 
 from facta.assets import ROOT
-from facta.conventions.values import Attrs, first, load_list, number, text_of
+from facta.conventions.values import Attrs, count, first, load_list, number, text_of
 from facta.model.facts import Turn
 from facta.model.records import Value
 
@@ -52,9 +52,9 @@ def fill(turn: Turn, attrs: Attrs) -> Turn:
         if value is not None:
             turn.settings.setdefault(column, setting(column, value))
     for column, keys in table()["usage"].items():
-        amount = number(first(attrs, keys))
+        amount = count(first(attrs, keys))
         if amount is not None:
-            turn.usage.setdefault(column, int(amount))
+            turn.usage.setdefault(column, amount)
     turn.response_id = turn.response_id or text_of(first(attrs, table()["response_id"]))
     if not turn.finish_reasons:
         turn.finish_reasons = reasons(first(attrs, table()["finish_reasons"]))

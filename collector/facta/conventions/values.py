@@ -1,6 +1,7 @@
 """Attribute values: finding them by name, and opening the texts that hold structures."""
 
 import ast
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import cast
@@ -14,6 +15,8 @@ Attrs = dict[str, Value]
 _REPR_LIMIT = 4_000_000
 _CUTS = 3
 _NAME_LENGTH = 128
+_INT64 = 1 << 63
+_INDEX_DIGITS = 9
 _COLUMN = re.compile(r"line (\d+) column (\d+)")
 
 
@@ -33,6 +36,8 @@ def text_of(value: Value) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON would make it null
     return dump(value)
 
 
@@ -161,26 +166,41 @@ def nest(attrs: Attrs, prefix: str) -> list[Value]:
 def _listed(value: Value) -> Value:
     if not isinstance(value, dict):
         return value
-    if value and all(key.isdigit() for key in value):
+    if value and all(key.isdecimal() and len(key) <= _INDEX_DIGITS for key in value):
         return [_listed(value[key]) for key in sorted(value, key=int)]
     return {key: _listed(inner) for key, inner in value.items()}
 
 
 def number(value: Value) -> int | float | None:
-    """A number, or a text that is one; None for anything else."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, (int, float)):
-        return value
+    """A number that a column can hold, or a text that is one; None for anything else."""
     if isinstance(value, str):
         try:
-            return int(value)
+            value = int(value)
         except ValueError:
             try:
-                return float(value)
+                value = float(value)
             except ValueError:
                 return None
-    return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if -_INT64 < value < _INT64 else None  # so is neither infinity nor NaN
+
+
+def count(value: Value) -> int | None:
+    """A number of things: whole, and not below zero."""
+    amount = number(value)
+    return int(amount) if amount is not None and amount >= 0 else None
+
+
+def milliseconds(value: Value) -> int | None:
+    """A duration that was told in milliseconds, in nanoseconds."""
+    told = number(value)
+    return count(told * 1_000_000) if told is not None else None
+
+
+def elapsed(record: Record) -> int | None:
+    """A record's duration in nanoseconds; None where its times give none."""
+    return count(record.end_ns - record.start_ns) or None
 
 
 def event_name(record: Record, attrs: Attrs) -> str:

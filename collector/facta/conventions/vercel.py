@@ -10,7 +10,7 @@ from facta.conventions.genai import fact, unquoted
 from facta.conventions.messages import read_items
 from facta.conventions.parts import clean_id, read_part, truncated
 from facta.conventions.table import fill
-from facta.conventions.values import Attrs, load, load_list, text_of
+from facta.conventions.values import Attrs, elapsed, load, load_list, text_of
 from facta.model.facts import Call, Fact, Item, Part, Turn
 from facta.model.records import STATUS_ERROR, Record
 
@@ -89,5 +89,5 @@ def _call(record: Record, attrs: Attrs) -> Call:
         result=None if result is None else marks.render(unquoted(record, result)),
         status="error" if failed else "ok",
         error=marks.render(record.status_message) if failed else "",
-        duration_ns=max(record.end_ns - record.start_ns, 0) or None,
+        duration_ns=elapsed(record),
     )

@@ -30,6 +30,7 @@ from facta.model.observation import Object, ObjectKind, Observation, commit_of
 from facta.model.records import Record, Refusal
 
 ROOT = ""
+LATEST_NS = (1 << 63) - 1
 _KINDS = {
     Turn: "turn",
     Call: "call",
@@ -229,7 +230,7 @@ class Interning:
                 {**self.body(fact), **extra},
             )
             extra.pop("attributes", None)
-        for refusal in record.refusals:
+        for refusal in [*record.refusals, *_beyond(record)]:
             self._observe(
                 record,
                 reading,
@@ -291,10 +292,26 @@ class Interning:
     ) -> None:
         bare = Observation(
             self.identity.tenant, self.identity.producer, service, observer, kind, convention,
-            *scope, *span, session, *times, canonical_json(body),
+            *scope, *span, session, _held(times[0]), _held(times[1]), canonical_json(body),
         )  # fmt: skip
         named = observation_id(self.tenant_key, bare)
         self.observations.append(replace(bare, id=named))
+
+
+def _held(nanoseconds: int) -> int:
+    """A time as a row can hold it: 0, as an absent one, beyond the year 2262."""
+    return nanoseconds if nanoseconds <= LATEST_NS else 0
+
+
+def _beyond(record: Record) -> list[Refusal]:
+    """The record's times that no row can hold, as refusals: they cost the time, not the record."""
+    times = {"start time": record.start_ns, "end time": record.end_ns}
+    raws = {place: ns.to_bytes(8, "little") for place, ns in times.items() if ns > LATEST_NS}
+    reason = "a time beyond the year 2262"
+    return [
+        Refusal(reason, place, len(raw), hashlib.sha256(raw).hexdigest())
+        for place, raw in raws.items()
+    ]
 
 
 def _refused(refusal: Refusal) -> dict[str, object]:

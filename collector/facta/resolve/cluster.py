@@ -23,6 +23,7 @@ from facta.resolve.tree import Tree
 from facta.resolve.turns import Seen, Turn, merge
 
 Tables = dict[str, list[Row]]
+_ITEM_DIGITS = 10  # an item's index fits 32 bits
 
 
 @dataclass(slots=True)
@@ -262,7 +263,7 @@ class Cluster:
                 item, _, _ = e["position"].partition(".")
                 place = (
                     e["position"],
-                    int(item) if item.isdigit() else 0,
+                    int(item) if item.isdecimal() and len(item) < _ITEM_DIGITS else 0,
                     "",
                     e["place"] or f"aside {n}",
                 )

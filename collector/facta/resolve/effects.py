@@ -15,6 +15,7 @@ from facta.resolve.tree import Place, Tree
 from facta.resolve.turns import Seen
 
 _STRENGTH = ("acknowledged", "instrumented", "observed", "verified", "conflict")
+_STATUS_DIGITS = 9
 _GOOD = {"ok", "success", "succeeded", "completed", "done", "accepted"}
 _BAD = {"error", "failed", "failure", "fail"}
 
@@ -61,10 +62,14 @@ def basis_of(s: Seen, call: Call | None) -> str:
     return basis
 
 
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) <= _STATUS_DIGITS
+
+
 def outcome(status: str) -> str:
     """A status as ok, error, or its own word."""
     word = status.strip().lower()
-    if word.isdigit():
+    if _is_number(word):
         number = int(word)
         if number >= HTTPStatus.BAD_REQUEST:
             return "error"
@@ -76,7 +81,7 @@ def compatible(one: str, other: str) -> bool:
     """Whether two statuses may both be true: equal outcomes, or a plain ok beside a word of success."""
     a, b = outcome(one), outcome(other)
     if a == b or not a or not b:
-        return not (one.isdigit() and other.isdigit() and one != other)
+        return not (_is_number(one) and _is_number(other) and one != other)
     return "ok" in (a, b) and "error" not in (a, b)
 
 
