@@ -1,5 +1,6 @@
 """The commands over a data folder that nobody serves, over HTTP, and over one that is held."""
 
+import asyncio
 import base64
 import io
 import json
@@ -307,3 +308,11 @@ def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for command in ("up", "demo", "sessions", "timeline", "sightings", "doctor", "tokens"):
         assert f" {command} " in shown
+
+
+def test_a_caller_with_a_running_event_loop_is_served_as_well(facta: Facta) -> None:
+    async def inside() -> str:
+        shown: str = facta("sessions", "--format", "json").out
+        return shown
+
+    assert "s-refund" in asyncio.run(inside())

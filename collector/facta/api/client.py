@@ -5,6 +5,7 @@ Every failure is an ApiError with one line.
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
@@ -80,8 +81,13 @@ def connect(settings: Settings) -> Iterator[Client]:
         if not _on_loopback(settings.url):
             raise ApiError("no Facta answers at FACTA_URL")
         app = stack.enter_context(_opened(settings))
-        runner = stack.enter_context(asyncio.Runner())
-        yield Client(lambda path, params: runner.run(_ask(app, path, params)))
+        # A thread of its own, since the caller's may have a running event loop already.
+        thread = stack.enter_context(ThreadPoolExecutor(1, "facta-client"))
+        runner = asyncio.Runner()
+        stack.callback(lambda: thread.submit(runner.close).result())
+        yield Client(
+            lambda path, params: thread.submit(runner.run, _ask(app, path, params)).result()
+        )
 
 
 def _http(settings: Settings) -> httpx.Client:

@@ -222,6 +222,7 @@ def up(
         _announce(at, settings)
         if dashboard:
             pages.append(start_dashboard(at, settings))
+            say(f"dashboard on http://127.0.0.1:{settings.dashboard_port} in a moment")
         if then is not None:
             threading.Thread(target=then, args=(at,), daemon=True).start()
 
