@@ -35,7 +35,7 @@ test: $(READY) chromium lint types check-generated ## everything that must hold 
 	@$(PYTHON) -m pytest $(PYTEST) $(ARGS)
 
 test-full: $(READY) chromium lint types check-generated ## the same with the long forms (hours)
-	@$(PYTHON) -m pytest $(PYTEST) -m "" --timeout 3600 $(ARGS)
+	@FACTA_FULL=1 $(PYTHON) -m pytest $(PYTEST) -m "" --timeout 3600 $(ARGS)
 
 fuzz: $(READY) ## 100,000 generated and mutated inputs (FUZZ_CASES=…)
 	@FUZZ_CASES=$${FUZZ_CASES:-100000} $(PYTHON) -m pytest -m fuzz --timeout 0 $(ARGS)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -315,4 +316,5 @@ def test_a_caller_with_a_running_event_loop_is_served_as_well(facta: Facta) -> N
         shown: str = facta("sessions", "--format", "json").out
         return shown
 
-    assert "s-refund" in asyncio.run(inside())
+    with ThreadPoolExecutor(1) as thread:
+        assert "s-refund" in thread.submit(asyncio.run, inside()).result()

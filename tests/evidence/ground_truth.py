@@ -18,8 +18,8 @@ _TEXTS = {SEALED[name]["sha256_of_text"] for name in SEALED}
 
 
 @cache
-def half(name: str) -> frozenset[str]:
-    """The runs that RUNS.tsv gives to one half."""
+def runs_that_are(name: str) -> frozenset[str]:
+    """The runs that RUNS.tsv calls so: read, or not yet."""
     rows = [line.split("\t") for line in (DATA / "RUNS.tsv").read_text().splitlines()]
     return frozenset(run for run, which in rows if which == name)
 

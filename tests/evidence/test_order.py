@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.evidence.chdb import facta, rows_of, send, settle
-from tests.evidence.ground_truth import half, sessions_of
+from tests.evidence.ground_truth import runs_that_are, sessions_of
 from tests.evidence.harness import (
     RUNS,
     House,
@@ -28,7 +28,7 @@ from facta.model.observation import Append
 from facta.model.records import Batch
 
 SEEDS = range(100 if os.environ.get("FACTA_FULL") == "1" else 5)
-RIGHT = {run for run in half("first half") if sessions_of(run) is not None}
+RIGHT = {run for run in runs_that_are("read") if sessions_of(run) is not None}
 
 
 def _live(appends: list[Append], every: int) -> bytes:
